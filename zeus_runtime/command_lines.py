@@ -6,8 +6,12 @@ from collections.abc import Sequence
 from contextvars import ContextVar
 from typing import Final
 
-from zeus_runtime.escaping import shell_line
+from zeus_runtime.escaping import shell_line, shell_word
 
+HIDDEN_VALUE: Final = "…"
+"""Stands for the value of a ``--set`` that a command does not show; a person writes it in its place."""
+
+_NOTE: Final = f"with your value for {HIDDEN_VALUE}"
 _CONFIG: Final[ContextVar[tuple[str | None, Sequence[str]]]] = ContextVar("config", default=(None, ()))
 
 
@@ -39,3 +43,18 @@ def command_for(config: str | None, laid_over: Sequence[str], *words: str, is_ar
     place = next((place for place, word in enumerate(words) if word.startswith("-")), len(words))
     named = [] if config is None else [config]
     return shell_line("zeus", *words[:place], *named, *laid_over, *words[place:])
+
+
+def completing(words: Sequence[str]) -> str:
+    """What a message says behind a command with these words: how a person completes it; empty if it is complete."""
+    return f", {_NOTE}" if any(map(_is_open, words)) else ""
+
+
+def completed(message: str) -> str:
+    """A message that says how to complete the commands of ``zeus_command`` in it."""
+    is_open = any(_is_open(word) and shell_word(word) in message for word in _CONFIG.get()[1])
+    return f"{message}\n  {_NOTE}" if is_open and _NOTE not in message else message
+
+
+def _is_open(word: str) -> bool:
+    return word.endswith(f"={HIDDEN_VALUE}")

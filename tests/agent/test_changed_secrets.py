@@ -15,6 +15,7 @@ from tests.support.serving import begun, service_of, serving, until
 from zeus_runtime import Agent
 from zeus_runtime.config.secrets import secret_files
 from zeus_runtime.config.secrets.unloaded_configs import file_text
+from zeus_runtime.config.yaml.reader import MAX_BYTES
 from zeus_runtime.events import Notice, RunCompleted
 from zeus_runtime.plan.validated import check
 from zeus_runtime.trust.decision import recorded_trust
@@ -252,6 +253,42 @@ def test_a_named_file_gives_its_secrets_whenever_it_is_written(tmp_path: Path, k
             written(folder, {each or namer: text if each else start + text}, NEW)
             found |= files.changed().keys()
         assert NEW in found, order
+
+
+@pytest.mark.parametrize("namer", ["agents/new.yaml", "zeus.prod.yaml", ".zeus/configs/new.yaml"])
+@pytest.mark.parametrize("place", ["[{mcp: {files: FILE}}]", "{mcp: {files: [FILE]}}"], ids=["text", "map"])
+@pytest.mark.parametrize("kind", ["a key file of a server in a file", "a file of servers"])
+def test_a_file_of_servers_is_read_as_one_where_the_schema_does_not_fit(
+    tmp_path: Path, kind: str, place: str, namer: str
+) -> None:
+    for each in ("agents", ".zeus/configs"):
+        (tmp_path / each).mkdir(parents=True)
+    start = "version: 1\nname: a\n"
+    written(tmp_path, {"zeus.yaml": start + "model: gpt-4o\n"})
+    checked = check("zeus.yaml", directory=tmp_path, environ={}, trust=recorded_trust({}, "all"))
+    files = checked.secret_files.of_service([tmp_path / "agents"])
+    text = f"{start}tools: {place}\n".replace("FILE", f"{tmp_path}/lib/far/servers.json")
+    written(tmp_path, {namer: text})
+    assert files.changed() == {}
+    found: set[str] = set()
+    for name, named in NAMED[kind].items():
+        if name:
+            comment = "// ours\n" if name.endswith("json") else ""
+            written(tmp_path, {name: comment + named.replace("{at}", str(tmp_path))}, NEW)
+            found |= files.changed().keys()
+    assert NEW in found
+
+
+def test_a_large_file_where_the_schema_does_not_fit_is_not_read_as_one_of_servers(tmp_path: Path) -> None:
+    written(tmp_path, {"zeus.yaml": "version: 1\nmodel: gpt-4o\n"})
+    files = check("zeus.yaml", directory=tmp_path, environ={}, trust=recorded_trust({}, "all")).secret_files
+    of_servers = NAMED["a file of servers"]["lib/far/servers.json"]
+    written(
+        tmp_path, {"zeus.prod.yaml": "datas: data.json\n", "data.json": " " * MAX_BYTES + of_servers}, NEW
+    )
+    assert files.changed() == {}
+    written(tmp_path, {"data.json": of_servers}, NEW)
+    assert NEW in files.changed()
 
 
 def test_a_file_whose_time_was_set_back_is_read_again(tmp_path: Path) -> None:

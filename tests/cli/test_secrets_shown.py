@@ -73,17 +73,72 @@ def test_the_command_that_allows_a_header_leaves_its_value_to_the_user(
     sets = [
         "model.litellm.headers.X-Set=plain-word",
         "model.litellm.extra.extra_headers={Cookie: plain-word}",
+        "mcpServers.a={url: 'https://x.example', headers: {X-Set: plain-word}}",
     ]
     words = [word for each in (*sets, "limits.max_steps=3") for word in ("--set", each)]
     shown = zeus("plan", *words)
     assert "plain-word" not in shown.out + shown.err
+    assert shown.err.count("with your value for …") == 1
     command = re.search("`(zeus trust .*)`, with your value for …", " ".join(shown.err.split()))
     assert command is not None
-    assert shlex.split(command[1])[-6:] == [
+    assert shlex.split(command[1])[-8:] == [
         "--set", "model.litellm.headers.X-Set=…",
         "--set", "model.litellm.extra.extra_headers=…",
+        "--set", "mcpServers.a=…",
         "--set", "limits.max_steps=3",
     ]  # fmt: skip
+
+
+def test_each_message_with_a_command_to_complete_says_so_once(
+    project: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.agent(
+        {"call": "echo", "args": {"text": "a"}},
+        more="middlewares: [{approve: {mode: ask, read_tools: ask}}]\n",
+    )
+    sets = ("--set", "metadata={headers: {X-Set: plain-word}}")
+    waits = zeus("run", "zeus.yaml", "go", *sets).err
+    assert "plain-word" not in waits
+    commands = [each for each in waits.splitlines() if "--set 'metadata=…'" in each]
+    assert len(commands) > 1
+    assert waits.count("\n  with your value for …\n") == len(commands)
+    monkeypatch.delenv("ZEUS_TRUST")
+    project.write("zeus.yaml", "version: 1\nmodel: gpt-5\nmcpServers: {own: {command: node}}\n")
+    needed = zeus("plan", *sets).err
+    assert needed.endswith("zeus trust zeus.yaml --set 'metadata=…'\n  with your value for …\n")
+
+
+@pytest.mark.parametrize("verb", ["trust", "validate", "plan"])
+def test_the_gap_of_a_command_is_not_a_value(project: Project, zeus: Zeus, verb: str) -> None:
+    project.write("zeus.yaml", "version: 1\nmodel: gpt-5\n")
+    refused = zeus(verb, "--set", "model.litellm.headers.X-Set=… ")
+    assert refused.exit_code == 3
+    assert "--set model.litellm.headers.X-Set=: bad-set: `…` is not a value" in refused.out + refused.err
+    assert "write your value in its place" in refused.out + refused.err
+    assert zeus("validate", "--set", 'metadata.a="…"', "--set", "metadata.b=a…").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "model.litellm.headerss.X-Set=plain-word",
+        "model.litellm={model: gpt-5, heders: {X-Set: plain-word}}",
+        "mcpServers.a={url: 'https://x.example', header: {X-Set: plain-word}}",
+    ],
+)
+def test_an_error_about_a_key_that_means_headers_shows_no_value_of_one(
+    project: Project, zeus: Zeus, setting: str
+) -> None:
+    project.write("zeus.yaml", "version: 1\nmodel: {litellm: {model: gpt-5}}\n")
+    told = zeus("plan", "--set", setting)
+    assert told.exit_code == 3
+    assert "did you mean 'headers'?" in told.err
+    assert told.err.count("X-Set") == 2, told.err
+    assert "plain-word" not in told.out + told.err
+    project.write(
+        "zeus.yaml", "version: 1\nmodel: {litellm: {model: gpt-5, headerss: {X-Set: plain-word}}}\n"
+    )
+    assert "plain-word" not in zeus("plan").err
 
 
 def test_a_session_cookie_is_masked_in_text_and_a_media_type_is_not(project: Project, zeus: Zeus) -> None:

@@ -256,11 +256,13 @@ def test_another_file_extends_the_config(tuned: Project, zeus: Zeus) -> None:
 
 def test_what_was_measured_over_an_overlay_extends_it(tuned: Project, zeus: Zeus) -> None:
     tuned.write("zeus.prod.yaml", "version: 1\nlimits: {max_steps: 7}\n")
-    found = zeus(*SHORT, "--env", "prod", "--set", "limits.timeout_seconds=9")
+    sets = ("--set", "limits.timeout_seconds=9", "--set", "metadata={headers: {X: plain-word}}")
+    found = zeus(*SHORT, "--env", "prod", *sets)
     assert found.exit_code == 0, found.err
     text = (tuned.folder / "zeus.tuned.yaml").read_text()
     assert yaml.safe_load(text)["extends"] == "./zeus.prod.yaml"
     assert "# Measured with --set limits.timeout_seconds=9, which is not in this file." in text
+    assert "plain-word" not in text
     plan = zeus("plan", "--env", "tuned", "--all").out
     assert "max_steps" in plan
     assert zeus("validate", "--env", "tuned").exit_code == 0

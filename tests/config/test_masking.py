@@ -21,6 +21,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from zeus_runtime.config import ConfigError, Redactor, check, load
+from zeus_runtime.config.layers.loading import shown_setting
 from zeus_runtime.config.layers.set_option import parse_setting
 from zeus_runtime.config.messages.diagnostics import render
 from zeus_runtime.config.secrets.connection_strings import is_broken_login
@@ -1045,6 +1046,57 @@ def test_a_setting_that_is_not_yaml_shows_no_secret(setting: str) -> None:
     assert "--set m" in told
     assert "yaml-syntax" in told
     assert "hunter" not in told, told
+
+
+@given(st.data())
+def test_no_command_to_copy_has_the_value_of_a_header_wherever_its_path_ends(data: st.DataObject) -> None:
+    keys = data.draw(st.lists(st.sampled_from(["model", "env", "tools", "0", "a.b", "x y"]), max_size=4))
+    header = data.draw(st.sampled_from(["headers", "extra_headers", "defaultHeaders"]))
+    below = data.draw(st.lists(st.sampled_from(["X-Set", "0"]), max_size=2))
+    keys = [*keys, header, *below]
+    cut = data.draw(st.integers(1, len(keys)))
+    value: Any = data.draw(st.sampled_from(["set-blue", "v${A}set-blue", "${A:-set-blue}", 4711]))
+    for key in reversed(keys[cut:]):
+        value = [value] if key == "0" and data.draw(st.booleans()) else {"other": 1, key: value}
+    path = ".".join(json.dumps(key) for key in keys[:cut])
+    text = f"{path}={json.dumps(value)}"
+    assert shown_setting(text) == f"{path}=…"
+
+
+@pytest.mark.parametrize(
+    ("setting", "shown"),
+    [
+        ("mcpServers.a={url: 'https://x', headers: {X-Gate: two}}", "mcpServers.a=…"),
+        (r'mcpServers.a={"hea\x64ers": {X-Gate: two}}', "mcpServers.a=…"),
+        ("mcpServers.a={b: &b {X-Gate: two}, headers: *b}", "mcpServers.a=…"),
+        ("model={litellm: {api_key: hunter-two}}", "model=…"),
+        ("storage.url=postgresql://u:hunter-two@db/zeus", "storage.url=…"),
+        ("metadata.note=${API_KEY:-hunter-two}", "metadata.note=…"),
+        # It cannot be read, so nobody can say which key a value belongs to.
+        ("mcpServers.a={headers: {X-Gate: two}", "…"),
+        ('"mcpServers.a.headers.X=two', "…"),
+        ("mcpServers: {a: {headers: {X-Gate: two}}}", "…"),
+    ],
+)
+def test_a_command_to_copy_leaves_out_a_value_with_a_secret_in_it(setting: str, shown: str) -> None:
+    assert shown_setting(setting) == shown
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "limits.max_steps=3",
+        "tools=[{filesystem: {read_only: true}}, web] # as in `tests`",
+        "model.litellm.headers.Authorization=${TOKEN}",
+        "model.litellm={headers: {Authorization: '${TOKEN}'}, api_key: '${OPENAI_API_KEY}'}",
+        "model.litellm.headers=",
+        "model.litellm.headers={}",
+        "mcpServers.a.url=https://x.example/mcp",
+        'profiles.models."gpt-5.2".max_input_tokens=1000',
+    ],
+)
+def test_a_command_to_copy_is_exact_where_nothing_is_hidden(setting: str) -> None:
+    assert shown_setting(setting) == setting
 
 
 @pytest.mark.parametrize(

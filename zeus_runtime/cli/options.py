@@ -50,8 +50,8 @@ class ConfigArgs:
 
     @property
     def laid_over(self) -> list[str]:
-        """The words of the command line that lay something over the config, without a header's value."""
-        from zeus_runtime.config.layers.set_option import shown_setting
+        """The words of the command line that lay something over the config, without what it would not show."""
+        from zeus_runtime.config.layers.loading import shown_setting
 
         words = ["--env", self.env] if self.env else []
         for each in self.sets:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TextIO
 
 from zeus_runtime.columns import hanging, most_columns
+from zeus_runtime.command_lines import completed
 from zeus_runtime.escaping import terminal_text
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ def complain(text: str, style: Style = "plain", *, as_is: bool = False, laid_out
         as_is: whether ``mask_errors_by`` does not apply to it.
         laid_out: whether its lines stay as they are: a table, folded lines, or a command that a user copies.
     """
+    text = completed(text)
     shown = terminal_text(text if as_is else _MASKS[-1](text))
     sys.stdout.flush()
     sys.stderr.write(_styled(shown if laid_out else _indented(shown, sys.stderr), style, sys.stderr) + "\n")

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 from zeus_runtime.config import ConfigError, load
 from zeus_runtime.config import check as check_document
 from zeus_runtime.config.layers.files import any_layer, configs_in, homes_for
+from zeus_runtime.config.layers.loading import shown_setting
 from zeus_runtime.config.layers.plugin_home import plugin_named
-from zeus_runtime.config.layers.set_option import shown_setting
 from zeus_runtime.config.schema.validate import hiding, prepared, read_early
 from zeus_runtime.config.secrets.masking import MASK, HiddenStr, Learned, Redactor
 from zeus_runtime.config.secrets.secret_files import SecretFiles

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from zeus_runtime.config.layers.set_option import HIDDEN_VALUE
+from zeus_runtime.command_lines import completing
 from zeus_runtime.disk_paths import is_folder, is_in, state_folder
 from zeus_runtime.errors import MissingError, UsageError
 from zeus_runtime.escaping import shell_line
@@ -164,10 +164,8 @@ class Trust:
     @property
     def remedy(self) -> str:
         """How to allow the config's parts."""
-        is_hidden = any(word.endswith(f"={HIDDEN_VALUE}") for word in self.words)
-        completed = f", with your value for {HIDDEN_VALUE}" if is_hidden else ""
         return (
-            f"look at what it needs and allow it: `{self.command}`{completed}"
+            f"look at what it needs and allow it: `{self.command}`{completing(self.words)}"
             f" (in a container: {VARIABLE}, see docs/explanation/trust.md)"
         )
 

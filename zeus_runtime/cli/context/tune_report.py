@@ -167,6 +167,7 @@ def write_overlay(
     from zeus_runtime import __version__
     from zeus_runtime.cli.whole_file import write_private
     from zeus_runtime.config.layers.files import overlay_path
+    from zeus_runtime.config.layers.loading import shown_setting
     from zeus_runtime.escaping import exact_line
 
     assert report.held_present is not None
@@ -180,7 +181,10 @@ def write_overlay(
         f"  now {_summed(report.held_present)}; tuned {_summed(report.held_tuned)}.",
         "Changes, each with what it saves of the tuned sessions' price:",
         *(f"  {_told(each, report)}" for each in report.changes),
-        *(f"Measured with --set {process.redact(each)}, which is not in this file." for each in which.sets),
+        *(
+            f"Measured with --set {process.redact(shown_setting(each))}, which is not in this file."
+            for each in which.sets
+        ),
         "A list replaces a list, so all middlewares are here.",
     ]
     # A session's name may come from a file, and a line end in it would end the comment.

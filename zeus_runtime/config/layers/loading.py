@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
+from zeus_runtime.command_lines import HIDDEN_VALUE
 from zeus_runtime.config.document import Document
 from zeus_runtime.config.layers.dotenv import is_dotenv, read_dotenv
 from zeus_runtime.config.layers.files import Layers, any_layer, overlay_path
@@ -304,6 +305,24 @@ def literal(node: Node) -> Node:
     if isinstance(node.value, str) and "$" in node.value:
         return node._replace(value=without_variables(node.value))
     return node
+
+
+def shown_setting(text: str) -> str:
+    """A ``--set`` argument for a command that a person may copy.
+
+    Its value is ``HIDDEN_VALUE`` if a part of it would be masked where the config is shown.
+    """
+    try:
+        setting = parse_setting(text)
+    except ConfigError:
+        return HIDDEN_VALUE  # no command can use it
+    read = assign(Node({}, (setting.origin,)), setting.path, setting.value, NO_REFS, setting.origin)
+    written = literal(read)
+    root = hidden(written, _knowing_written((written,), Redactor(_secret_defaults((read,)))))
+    texts = (node.value for _, node in walk(root) if isinstance(node.value, HiddenStr))
+    if not any((*texts, *unshown_values(root))):
+        return text
+    return text[: setting.value.origin.value.column - 1] + HIDDEN_VALUE
 
 
 def shown_text(document: Document, text: str) -> str:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final, NamedTuple
 
+from zeus_runtime.command_lines import HIDDEN_VALUE
 from zeus_runtime.config.messages.diagnostics import ConfigError
 from zeus_runtime.config.secrets.masking import MASK, mask_line
 from zeus_runtime.config.secrets.secret_names import holds_headers
 from zeus_runtime.config.yaml.reader import MAX_DEPTH, read_value
 from zeus_runtime.config.yaml.sources import Sources, named_secrets_masked, unread_lines
 from zeus_runtime.config.yaml.tree import Mark, Node, Origin, Path
-
-HIDDEN_VALUE: Final = "…"
 
 
 class Setting(NamedTuple):
@@ -44,8 +43,8 @@ def parse_setting(text: str) -> Setting:
     The value is YAML: ``3``, ``true``, ``[a, b]``, ``{a: 1}``, ``null``; an empty value is null.
 
     Raises:
-        ConfigError: there is no ``=``, a key is empty or unquoted wrongly, there are too many keys, or the value is
-            not valid YAML.
+        ConfigError: there is no ``=``, a key is empty or unquoted wrongly, there are too many keys, the value is
+            ``HIDDEN_VALUE``, or it is not valid YAML.
     """
     # Not read yet, so it may be invalid YAML.
     source = "--set " + mask_line("\n".join(named_secrets_masked(text)))
@@ -60,6 +59,9 @@ def parse_setting(text: str) -> Setting:
     if len(path) > MAX_DEPTH:
         raise _wrong(text, f"more than {MAX_DEPTH} keys lie within each other")
     start = len(text) - len(rest)
+    if rest.strip() == HIDDEN_VALUE:
+        hint = f"write your value in its place, or the text itself in quotes: '\"{HIDDEN_VALUE}\"'"
+        raise _wrong(text[:start], f"`{HIDDEN_VALUE}` is not a value", column=start + 1, hint=hint)
     shown = text
     if any(map(holds_headers, path)):
         shown = text[:start] + MASK
@@ -83,15 +85,6 @@ def parse_setting(text: str) -> Setting:
     # The last key ends before the `=`, and an earlier key may have the same text.
     key = Mark(source, 1, text.rindex(path[-1], 0, start) + 1)
     return Setting(source, text, path, shifted._replace(origins=(Origin(mark, key),)))
-
-
-def shown_setting(text: str) -> str:
-    """A ``--set`` argument for a command that a person may copy: the value of a header is ``HIDDEN_VALUE``."""
-    try:
-        path, rest = split_path(text, stop="=")
-    except ValueError:
-        return text
-    return text[: len(text) - len(rest)] + HIDDEN_VALUE if rest and any(map(holds_headers, path)) else text
 
 
 def split_path(text: str, *, stop: str = "") -> tuple[tuple[str, ...], str | None]:
@@ -140,18 +133,19 @@ def as_path(keys: tuple[str, ...], root: Node) -> Path:
     return tuple(path)
 
 
+_FORM: Final = (
+    "write --set key.inner=value; quote a key that holds a dot: --set 'profiles.models.\"gpt-5.2\".x=1'"
+)
+
+
 def _unread_source(text: str) -> str:
     return "--set " + mask_line("\n".join(unread_lines(text)))
 
 
-def _wrong(text: str, message: str) -> ConfigError:
+def _wrong(text: str, message: str, *, column: int = 1, hint: str = _FORM) -> ConfigError:
     source = _unread_source(text)
-    hint = (
-        "write --set key.inner=value; quote a key that holds a dot: --set 'profiles.models.\"gpt-5.2\".x=1'"
-    )
-    return ConfigError(
-        [Sources({source: text}).diagnostic("bad-set", message, Mark(source, 1, 1), hint=hint)]
-    )
+    mark = Mark(source, 1, column)
+    return ConfigError([Sources({source: text}).diagnostic("bad-set", message, mark, hint=hint)])
 
 
 def _shifted(node: Node, mark: Mark) -> Node:

@@ -22,7 +22,7 @@ from zeus_runtime.config.schema.validate import prepared, with_absolute_paths
 from zeus_runtime.config.secrets.folder_listings import ENV_NAME, FolderListings
 from zeus_runtime.config.secrets.key_files import key_files
 from zeus_runtime.config.secrets.secrets_in_values import secrets_in
-from zeus_runtime.config.secrets.sound_texts import misfit_values
+from zeus_runtime.config.secrets.sound_texts import SERVERS, misfit_values
 from zeus_runtime.config.secrets.unloaded_configs import (
     agents_layers,
     file_text,
@@ -338,7 +338,7 @@ class SecretFiles:
         return {file: key for file, key in found.items() if file not in loaded}
 
     def _servers_of_unloaded(self) -> Sequence[Path]:
-        """The files of servers that no loaded config names."""
+        """The files of servers that no loaded config names; also those that a text spells where it is not sound."""
         schema = self._document.schema
         assert schema is not None  # a checked one has it
         named = (
@@ -348,8 +348,13 @@ class SecretFiles:
             for each in marked_values(layer, schema)
             if each.holds_secrets and is_file_name(each.text)
         )
+        spelled = filter(self._has_servers, chain.from_iterable(map(self._spelled, self._unloaded)))
         loaded = {*self._json_files()}
-        return [file for file in dict.fromkeys(named) if file not in loaded]
+        return [file for file in dict.fromkeys(chain(named, spelled)) if file not in loaded]
+
+    def _has_servers(self, file: Path) -> bool:
+        trees = chain.from_iterable(each.trees for each in self._servers_at(file))
+        return any(key in tree.value for tree in trees for key in SERVERS)
 
     def _trees_of_unloaded(self) -> Iterator[tuple[Mapping[str, Path], Path, Node]]:
         """The tree of each config that a reading left out, and of the values that others replace: the folder of each

@@ -97,6 +97,7 @@ class Sources:
         severity: Severity = "error",
     ) -> Diagnostic:
         """A Diagnostic with its source line, everything in it redacted."""
+        line = self.line(position)
         # A source of this kind is the setting itself, which may hold a secret.
         if position is not None and position.source.startswith("--set "):
             position = position._replace(source=self.shown(position.source))
@@ -105,7 +106,7 @@ class Sources:
             message=self._hidden(message) if any(map(holds_headers, path)) else self.redactor(message),
             path=path,
             position=position,
-            source_line=self.line(position),
+            source_line=line,
             width=width,
             related=tuple((self._hidden(text), mark) for text, mark in related),
             hint=None if hint is None else self.redactor(hint),
