@@ -102,6 +102,13 @@ def test_every_key_and_value_has_its_place() -> None:
     assert places[("list", 1, "c", 0)] == (None, Mark("f.yaml", 4, 16))
 
 
+def test_a_walk_has_parents_first_in_the_order_of_writing() -> None:
+    root = read("two: [a, {d: 1, c: [x]}, b]\none: {}\n", "f.yaml")
+    found = [".".join(map(str, path)) for path, _ in walk(root, ("at",))]
+    inner = ("two.0", "two.1", "two.1.d", "two.1.c", "two.1.c.0", "two.2")
+    assert found == ["at", *(f"at.{each}" for each in ("two", *inner, "one"))]
+
+
 def test_an_alias_stands_for_its_anchor_and_keeps_its_own_place() -> None:
     root = read("base: &base {a: 1}\ncopy: *base\n", "f.yaml")
     assert plain(root)["copy"] == {"a": 1}

@@ -19,6 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache, lru_cache
 from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from threading import Lock
 from types import FunctionType, ModuleType
@@ -29,6 +30,7 @@ from zeus_plugins.embeddings.static import table as vectors
 
 from zeus_runtime.config.layers import loading
 from zeus_runtime.config.schema import annotations, composed
+from zeus_runtime.config.secrets import masking
 from zeus_runtime.context.tokens import choice, counter
 from zeus_runtime.context.tokens.encodings import exact
 from zeus_runtime.models import profile_tables, profiles, suggestions
@@ -68,6 +70,7 @@ def ask_once() -> None:
 
     discovery.contribution = remembered  # type: ignore[attr-defined]
     discovery._load = _loaded_once(discovery._load)
+    loading.secrets_in = masking.secrets_in = _found_once(masking.secrets_in)  # type: ignore[attr-defined]
     table = cache(lambda _find_spec: _rows_once(litellm_table()))
     checked.litellm_table = profiles.litellm_table = lambda: table(importlib.util.find_spec)  # type: ignore[attr-defined]
     suggestions.suggestions = _suggested_once(suggestions.suggestions)
@@ -86,24 +89,28 @@ def ask_once() -> None:
 
 def _loaded_once(load: Callable[..., Contribution]) -> Callable[..., Contribution]:
     """A bundled plugin's contribution, as long as its place in the catalogue has the same object."""
-    kept: dict[Plugin, tuple[object, Contribution]] = {}
+    kept: dict[tuple[object, ...], tuple[object, Contribution]] = {}
+    steps = cache(lambda source: attrgetter(source.removeprefix(f"{CATALOGUE}:")))
 
     def loaded(manager: PluginManager, plugin: Plugin, codes: Mapping[str, bytes]) -> Contribution:
-        module, _, place = plugin.source.partition(":")
-        if module != CATALOGUE or not place:
+        if not plugin.source.startswith(f"{CATALOGUE}:"):
             return load(manager, plugin, codes)
-        there: object = sys.modules.get(module)
-        for name in place.split("."):
-            there = getattr(there, name, None)
-        known = kept.get(plugin)
-        if there is not None and known is not None and known[0] is there:
-            return known[1]
-        found = load(manager, plugin, codes)
-        if there is not None:
-            kept[plugin] = there, found
-        return found
+        try:
+            there = steps(plugin.source)(sys.modules.get(CATALOGUE))
+        except AttributeError:
+            return load(manager, plugin, codes)
+        key = tuple(vars(plugin).values())  # a plugin itself is compared field by field
+        known = kept.get(key)
+        if known is None or known[0] is not there:
+            known = kept[key] = there, load(manager, plugin, codes)
+        return known[1]
 
     return loaded
+
+
+def _found_once(find: Callable[[str, str], Iterator[str]]) -> Callable[[str, str], Sequence[str]]:
+    """The secrets in variables, most of which each agent has as the one before."""
+    return lru_cache(5_000)(lambda name, value: tuple(find(name, value)))
 
 
 def _rows_once(table: Table) -> Table:

@@ -8,6 +8,7 @@ snapshot.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final, TypeAlias
 
 Spelling: TypeAlias = tuple[str, tuple[str, ...]]
@@ -97,6 +98,7 @@ def _shorten(name: str, rewrites: tuple[tuple[str, str], ...]) -> list[str]:
     return shorter
 
 
+@lru_cache(500)  # thousands of rows name a hundred
 def provider_of(litellm_provider: str) -> str:
     """The provider as a user names it, from a table row's ``litellm_provider``."""
     return next(

@@ -7,7 +7,7 @@ from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field, fields, is_dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.config import ConfigError
 from zeus_runtime.config.ref import Ref
@@ -288,8 +288,14 @@ def _default_missing(checked: Checked, kind: Kind, name: str, path: Path) -> Mis
     )
 
 
+_SCALARS: Final = (str, int, float)
+
+
 def as_json(value: Any) -> Any:
     """Typed values as JSON: components as the YAML names them, and values of any other type as their text."""
+    # Most values are one of these, and the questions below are slow.
+    if value is None or isinstance(value, _SCALARS):
+        return value
     if isinstance(value, Ref):
         return {value.name: as_json(value.options)} if value.options else value.name
     if is_dataclass(value) and not isinstance(value, type):
@@ -300,7 +306,7 @@ def as_json(value: Any) -> Any:
         return [as_json(each) for each in value]
     if hasattr(value, "model_dump"):
         return value.model_dump(mode="json")
-    return value if isinstance(value, str | int | float | bool | None) else str(value)
+    return str(value)
 
 
 def planned_toolsets(checked: Checked) -> tuple[PlannedComponent, ...]:

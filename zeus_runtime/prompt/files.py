@@ -41,7 +41,12 @@ class PromptFile(NamedTuple):
 
 
 def prompt_files(
-    mode: Mode, *, homes: Sequence[Path], overrides: Mapping[str, str], position: Position = lambda path: None
+    mode: Mode,
+    *,
+    homes: Sequence[Path],
+    overrides: Mapping[str, str],
+    position: Position = lambda path: None,
+    known: dict[tuple[Section, str], PromptFile] | None = None,
 ) -> dict[Section, PromptFile]:
     """The files of sections 1 to 6 in ``mode``: those that the config names, else the nearest Home's.
 
@@ -51,6 +56,7 @@ def prompt_files(
         homes: Home folders, nearest first.
         overrides: paths by section name (``prompt.files`` in the config), for every mode.
         position: returns the position in the config, for errors.
+        known: the files that were read for other modes, by section and name; those of this mode are added.
 
     Raises:
         ConfigError: files are missing, cannot be read or are not UTF-8; all of them are reported.
@@ -59,14 +65,18 @@ def prompt_files(
 
     found: dict[Section, PromptFile] = {}
     problems: list[Diagnostic] = []
+    known = {} if known is None else known
     for section, names in FILES.items():
+        key = section, names[mode]
         try:
-            path = _locate(section, names[mode], homes, overrides)
-            found[section] = PromptFile(section, path, read_text(path))
+            if key not in known:
+                path = _locate(*key, homes, overrides)
+                known[key] = PromptFile(section, path, read_text(path))
+            found[section] = known[key]
         except UnusableFileError as reason:
-            key = ("prompt", "files", str(section))
-            written = position(key) if section in overrides else None
-            problems.append(Diagnostic(reason.code, reason.message, key, written, hint=reason.hint))
+            place = ("prompt", "files", str(section))
+            written = position(place) if section in overrides else None
+            problems.append(Diagnostic(reason.code, reason.message, place, written, hint=reason.hint))
     if problems:
         raise ConfigError(problems)
     return found

@@ -59,12 +59,13 @@ def stable_sections(
     Raises:
         ConfigError: every problem that ``check_prompt`` finds.
     """
-    problems = check_prompt(prompt, homes=homes, position=position)
+    read: dict[tuple[Section, str], PromptFile] = {}
+    problems = check_prompt(prompt, homes=homes, position=position, read=read)
     if problems:
         from zeus_runtime.config.messages.diagnostics import ConfigError
 
         raise ConfigError(problems)
-    files = prompt_files(mode, homes=homes, overrides=_overrides(prompt), position=position)
+    files = prompt_files(mode, homes=homes, overrides=_overrides(prompt), position=position, known=read)
     values = {
         **prompt.variables,
         "agent_name": agent_name,
@@ -78,13 +79,20 @@ def stable_sections(
 
 
 def check_prompt(
-    prompt: Prompt, *, homes: Sequence[Path], position: Position = lambda path: None
+    prompt: Prompt,
+    *,
+    homes: Sequence[Path],
+    position: Position = lambda path: None,
+    read: dict[tuple[Section, str], PromptFile] | None = None,
 ) -> list[Diagnostic]:
     """The problems with the prompt's files, variables and time zone, by ``CODES``.
 
     All modes are checked, not only the one that runs, so that a switch of mode finds no error.
+
+    Args:
+        read: gets the files that are read, as ``prompt_files`` takes them.
     """
-    files, problems = _all_files(prompt, homes, position)
+    files, problems = _all_files(prompt, homes, position, {} if read is None else read)
     known = {*VARIABLES, *prompt.variables}
     # With a file missing, a variable that only it uses would be reported as unused.
     if not problems:
@@ -97,7 +105,7 @@ def check_prompt(
 
 
 def _all_files(
-    prompt: Prompt, homes: Sequence[Path], position: Position
+    prompt: Prompt, homes: Sequence[Path], position: Position, read: dict[tuple[Section, str], PromptFile]
 ) -> tuple[Mapping[Path, PromptFile], list[Diagnostic]]:
     from zeus_runtime.config.messages.diagnostics import ConfigError, Diagnostic
     from zeus_runtime.config.model import Mode
@@ -106,7 +114,9 @@ def _all_files(
     problems: dict[Diagnostic, None] = {}
     for mode in get_args(Mode):
         try:
-            found = prompt_files(mode, homes=homes, overrides=_overrides(prompt), position=position)
+            found = prompt_files(
+                mode, homes=homes, overrides=_overrides(prompt), position=position, known=read
+            )
         except ConfigError as error:
             problems.update(dict.fromkeys(error.diagnostics))
         else:

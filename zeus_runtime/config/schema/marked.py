@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from zeus_runtime.config.schema.markers import (
     DESTINATION,
@@ -81,6 +81,9 @@ def marked_values(tree: Node, schema: Schema) -> Iterator[Marked]:
     unknown: set[Path] = set()
     for path, node, written in walk_with(tree, schema):
         places = [*written, *(_plain_options(written, schema) if isinstance(node.value, str) else ())]
+        # Most values have none, and a plan looks at each value many times.
+        if path not in sent and all(map(_MARKS.isdisjoint, places)):
+            continue
         for place in places:
             if DESTINATION in place and not _is_default(node, place):
                 for at, _ in walk(node, path):
@@ -113,6 +116,10 @@ def marked_values(tree: Node, schema: Schema) -> Iterator[Marked]:
         )
         if marked.is_file or marked.kept_from or marked.executes or marked.signs or marked.is_unknown:
             yield marked
+
+
+_MARKS: Final = frozenset((DESTINATION, EXECUTES, FILE_RELATIVE, PROTECTED))
+"""Each of the other keywords is beside one of these."""
 
 
 def from_home(text: str, places: Sequence[Schema]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
-from zeus_runtime.config.yaml.tree import Node, Path
+from zeus_runtime.config.yaml.tree import Node, Path, walk
 
 Schema: TypeAlias = Mapping[str, Any]
 
@@ -79,18 +79,13 @@ def at(places: Sequence[Schema], step: str | int, root: Schema) -> list[Schema]:
 
 def walk_with(node: Node, schema: Schema) -> Iterator[tuple[Path, Node, list[Schema]]]:
     """Every node with its path and the schemas that describe its place, parents first."""
-
-    def visit(part: Node, places: list[Schema], path: Path) -> Iterator[tuple[Path, Node, list[Schema]]]:
+    known = _known(schema)
+    described: dict[Path, list[Schema]] = {}
+    for path, part in walk(node):
+        places = known.entry(described[path[:-1]], path[-1]) if path else branches(schema, schema)
+        if part.is_map or part.is_list:
+            described[path] = places
         yield path, part, places
-        entries: Iterator[tuple[Any, Node]] = iter(())
-        if isinstance(part.value, dict):
-            entries = iter(part.value.items())
-        elif isinstance(part.value, list):
-            entries = iter(enumerate(part.value))
-        for step, child in entries:
-            yield from visit(child, at(places, step, schema), (*path, step))
-
-    return visit(node, branches(schema, schema), ())
 
 
 def type_name(value: Any) -> str:

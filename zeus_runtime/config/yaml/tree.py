@@ -125,13 +125,15 @@ def nearest(node: Node, path: Path) -> tuple[Node, Path]:
 
 def walk(node: Node, path: Path = ()) -> Iterator[tuple[Path, Node]]:
     """Every node with its path, parents first, in order of writing."""
-    yield path, node
-    if isinstance(node.value, dict):
-        for key, child in node.value.items():
-            yield from walk(child, (*path, key))
-    elif isinstance(node.value, list):
-        for index, child in enumerate(node.value):
-            yield from walk(child, (*path, index))
+    left = [(path, node)]
+    while left:
+        at, each = left.pop()
+        yield at, each
+        value = each.value
+        if isinstance(value, dict):
+            left += [((*at, key), child) for key, child in reversed(value.items())]
+        elif isinstance(value, list):
+            left += [((*at, index), child) for index, child in reversed([*enumerate(value)])]
 
 
 def hidden(node: Node, redactor: Redactor, *, is_header: bool = False) -> Node:
