@@ -63,6 +63,14 @@ def plain_path(path: str | Path) -> str:
     return real_path(place) if place.name == ".." else str(Path(real_path(place.parent)) / place.name)
 
 
+def place_of(file: Path) -> str:
+    """Where a text stands: the links of its folder are resolved, but not its own.
+
+    A link gives one text several places, and its relative paths start in the link's folder: it names other files there.
+    """
+    return os.path.join(real_path(file.parent), file.name)
+
+
 def real_path(path: str | Path) -> str:
     """``path`` with its links resolved, up to a link that this user may not read, such as ``/proc/1/cwd``.
 

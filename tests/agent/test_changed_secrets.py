@@ -291,6 +291,23 @@ def test_a_large_file_where_the_schema_does_not_fit_is_not_read_as_one_of_server
     assert NEW in files.changed()
 
 
+def test_a_text_that_links_put_at_several_places_gives_the_secrets_beside_each(tmp_path: Path) -> None:
+    main = "version: 1\nname: a\nmodel: gpt-4o\ntools: [mcp: {files: [servers.json]}]\n"
+    agents = ", ".join(f"{each}: {{description: d, config: {each}}}" for each in "bcde")
+    written(tmp_path, {"b/zeus.yaml": main, "e/zeus.yaml": main, "zeus.prod.yaml": f"agents: {{{agents}}}\n"})
+    # The loaded config is a link too.
+    for each, text in (("c/", "b"), ("d/", "b"), ("", "e")):
+        (tmp_path / each).mkdir(exist_ok=True)
+        (tmp_path / f"{each}zeus.yaml").symlink_to(tmp_path / text / "zeus.yaml")
+    for folder in ("", *"bcde"):
+        written(tmp_path, {f"{folder}/servers.json".lstrip("/"): '{"mcpServers": {}}'})
+    checked = check("zeus.yaml", directory=tmp_path, environ={}, trust=recorded_trust({}, "all"))
+    secrets = {folder: f"{NEW}{folder}" for folder in "bcde"}
+    for folder, secret in secrets.items():
+        written(tmp_path, {f"{folder}/servers.json": SERVER}, secret)
+    assert checked.secret_files.changed().keys() >= {*secrets.values()}
+
+
 def test_a_file_whose_time_was_set_back_is_read_again(tmp_path: Path) -> None:
     former = "sk-live-Old-11aa22bb"
     assert len(former) == len(NEW)

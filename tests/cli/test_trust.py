@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -593,6 +594,49 @@ def test_a_config_from_elsewhere_is_asked_for_and_opens_nothing_beside_it(
     assert zeus("run", "zeus.yaml", "hi").exit_code == 4
     zeus("trust")
     assert zeus("plan", "--prompt").exit_code == 0
+
+
+@pytest.mark.parametrize("text", ["one password\n", "- password\n", "a: b: password\n"])
+@pytest.mark.parametrize(
+    "written",
+    [
+        "extends: ../other/base.yaml\n",
+        "extends: link.yaml\n",
+        "extends: sub/base.yaml\n",
+        HELPER.replace("{config}", "../other/base.yaml"),
+        HELPER.replace("{config}", "link.yaml"),
+    ],
+)
+def test_an_error_in_a_config_elsewhere_shows_no_line_of_it(
+    project: Project, zeus: Zeus, written: str, text: str
+) -> None:
+    """`zeus validate` of a foreign repository printed a line of any file that the repository named."""
+    other = project.folder.parent / "other"
+    other.mkdir()
+    (other / "base.yaml").write_text(text)
+    (project.folder / "link.yaml").symlink_to(other / "base.yaml")
+    project.write("sub/base.yaml", "extends: ../../other/base.yaml\n")
+    project.write("zeus.yaml", AGENT + written.format(more=""))
+    for words in (["validate"], ["run", "hi"]):
+        result = zeus(*words)
+        assert result.exit_code == 3
+        assert re.search(r"(base|link)\.yaml:\d:\d", result.out + result.err)
+        assert "password" not in result.out + result.err
+
+
+def test_an_error_in_a_file_of_the_user_shows_its_line(project: Project, zeus: Zeus) -> None:
+    home = Path(os.environ["HOME"])
+    unsound = "a: b: shown-line\n"
+    for file in (home / ".config/zeus/configs/mine.yaml", project.folder.parent / "other/base.yaml"):
+        file.parent.mkdir(parents=True)
+        file.write_text(unsound)
+    project.write("base.yaml", unsound)
+    (project.folder.parent / "other/zeus.yaml").write_text("extends: base.yaml\n")
+    for named in ("mine", "../other/base.yaml", "../other/zeus.yaml"):
+        assert "shown-line" in zeus("validate", named).out
+    for written in ("extends: mine\n", "extends: base.yaml\n", HELPER.format(config="base.yaml", more="")):
+        project.write("zeus.yaml", AGENT + written)
+        assert "shown-line" in zeus("validate").out
 
 
 @pytest.mark.parametrize(

@@ -2641,6 +2641,13 @@ def test_a_package_is_covered_whose_program_has_a_script_of_pnpm_in_the_place_of
     assert [each for each in found if "node_modules" not in each.parts] == [folder / "packages/mcp"]
 
 
+def test_a_script_of_pnpm_names_a_path_with_blanks(folder: Path) -> None:
+    put(folder, "packages/my mcp/package.json", "packages/my mcp/cli.js", "node_modules/.bin/x")
+    (folder / "node_modules/.bin/shop-mcp").write_text(PNPM.replace("TARGET", "../../packages/my mcp/cli.js"))
+    found = command_part(Command("s", ("npx", "shop-mcp")), Project(folder, (folder,), "/usr/bin")).files
+    assert folder / "packages/my mcp" in found
+
+
 @pytest.mark.parametrize(
     ("line", "is_named"),
     [

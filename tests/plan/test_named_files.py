@@ -372,8 +372,13 @@ _REQUIRED = {(*_SERVER, "command"), (*_SERVER, "args")}
 
 
 def _put(folder: Path, files: Mapping[str, object]) -> None:
+    """Write each file: a text, a config's values, or a link to another one of these paths."""
     for name, content in files.items():
-        write(folder / name, content if isinstance(content, str) else json.dumps(content))
+        if isinstance(content, Path):
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).symlink_to(folder / content)
+        else:
+            write(folder / name, content if isinstance(content, str) else json.dumps(content))
 
 
 def _checked(folder: Path, config: str) -> Checked:
@@ -490,6 +495,12 @@ _IN_OTHER: Final = {"overrides": {"mcpServers": {"s": {"cwd": "other"}}}}
 
 def _agent(config: str, **more: object) -> dict[str, Any]:
     return {"agents": {"h": {"description": "h", "config": config, **more}}}
+
+
+_LINKED: Final = ("tools", "other")
+_LINKS: Final = {f"{each}/h.yaml": Path("h.yaml") for each in _LINKED}
+_BOTH: Final = {"agents": {each: {"description": "h", "config": f"./{each}/h.yaml"} for each in _LINKED}}
+_NAMING: Final = {"instructions": {"file": "./srv.py"}, "plugins": {"files": ["./check.py"]}}
 
 
 @pytest.mark.parametrize(
@@ -665,12 +676,61 @@ def _agent(config: str, **more: object) -> dict[str, Any]:
             },
             "other/srv.py",
         ),
+        # One text is at two places by links, and names other files at each.
+        (
+            {"zeus.yaml": _HEAD, "zeus.prod.yaml": _BOTH, **_LINKS, "h.yaml": {**_HEAD, **_NAMING}},
+            "tools/srv.py other/srv.py tools/check.py other/check.py",
+        ),
+        (
+            {
+                "zeus.yaml": _HEAD,
+                **{f"zeus.{each}.yaml": _agent(f"./{each}/h.yaml") for each in _LINKED},
+                **_LINKS,
+                "h.yaml": {**_HEAD, **_NAMING},
+            },
+            "tools/srv.py other/srv.py tools/check.py other/check.py",
+        ),
+        (
+            {
+                "zeus.yaml": {**_HEAD, "instructions": {"file": "./srv.py"}},
+                "srv.py": "",
+                "zeus.prod.yaml": _BOTH,
+                **{f"{each}/h.yaml": Path("zeus.yaml") for each in _LINKED},
+            },
+            "srv.py tools/srv.py other/srv.py",
+        ),
+        (
+            {"zeus.yaml": _HEAD, "zeus.prod.yaml": _BOTH, **_LINKS, "h.yaml": "<<<\na: ./srv.py\n>>>\n"},
+            "tools/srv.py other/srv.py",
+        ),
+        (
+            {
+                "zeus.yaml": _HEAD,
+                "zeus.prod.yaml": _BOTH,
+                **_LINKS,
+                "h.yaml": {"extends": "./base.yaml", "mcpServers": {"s": {"cwd": "libs"}}},
+                "tools/base.yaml": {**_HEAD, "mcpServers": {"s": _S}},
+                "other/base.yaml": {**_HEAD, "mcpServers": {"s": {**_S, "args": ["check.py"]}}},
+            },
+            "libs/srv.py libs/check.py",
+        ),
+        # Links in one folder have overlays of their own.
+        (
+            {
+                "zeus.yaml": _HEAD,
+                **{f".zeus/configs/{each}.yaml": Path("h.yaml") for each in "ab"},
+                "h.yaml": {**_HEAD, "mcpServers": {"s": _S}},
+                ".zeus/configs/a.prod.yaml": {"mcpServers": {"s": {"cwd": "other"}}},
+                ".zeus/configs/b.prod.yaml": {"mcpServers": {"s": {"cwd": "libs"}}},
+            },
+            "tools/srv.py other/srv.py libs/srv.py",
+        ),
     ],
 )
 def test_what_a_start_would_merge_is_closed(tmp_path: Path, files: Mapping[str, object], closed: str) -> None:
     _put(tmp_path, {**{f"{each}/x.txt": "" for each in _FOLDERS if each}, **files})
     found = _closed(tmp_path, _checked(tmp_path, "zeus.yaml"))
-    assert closed in found
+    assert found.issuperset(closed.split())
     assert all(each.startswith("libs/") for each in found if "free.py" in each)
 
 
@@ -716,12 +776,13 @@ def test_each_config_that_a_run_takes_is_merged_with_its_overlay(tmp_path: Path,
 
 
 _TEAM: Final = {"tools": ["filesystem", "mcp", "subagents"]}
-_WHERE: Final = ("", "c/", "team/configs/", "deep/configs/", ".zeus/configs/")
+_WHERE: Final = ("", "c/", "d/", "team/configs/", "deep/configs/", ".zeus/configs/")
 
 
 @st.composite
 def _layer(draw: st.DrawFn, where: str, *, agents: int = 2) -> dict[str, Any]:
-    """The values of one file: its Homes, its agents with what it lays over them, and a server or a part of one.
+    """The values of one file: its Homes, its prompt, its agents with what it lays over them, and its servers, some in a
+    file.
 
     Args:
         where: the file's folder.
@@ -734,6 +795,10 @@ def _layer(draw: st.DrawFn, where: str, *, agents: int = 2) -> dict[str, Any]:
     if draw(st.booleans()):
         server = {**_S, "args": [draw(st.sampled_from(["srv.py", "check.py"]))]}
         layer["mcpServers"] = {"s": draw(st.sampled_from([server, {"cwd": "other"}, {"cwd": "libs"}]))}
+    if draw(st.booleans()):
+        layer["instructions"] = {"file": draw(st.sampled_from(["./p.md", "./q.md"]))}
+    if draw(st.integers(0, 3)) == 0:
+        layer["tools"] = [*_TEAM["tools"][:-2], {"mcp": {"files": ["./s.json"]}}, "subagents"]
     names = ["h", "i"][: draw(st.integers(0, agents))]
     for name in names:
         configs = ["./h.yaml", "./g.yaml", f"{up}c/h.yaml", f"{up}c", "h", "g", "${G:-h}"]
@@ -746,15 +811,27 @@ def _layer(draw: st.DrawFn, where: str, *, agents: int = 2) -> dict[str, Any]:
 
 @st.composite
 def _starts(draw: st.DrawFn) -> dict[str, Any]:
-    """A main file that names nothing, its overlay, and agents' configs of the same names in several folders."""
+    """A main file that names nothing, its overlay, and agents' configs of the same names in several folders.
+
+    Some are links to the one of this name in the first folder that is as deep, where the relative paths are right too.
+    """
     files: dict[str, Any] = {".env": draw(st.sampled_from(["", "D=deep\n", "G=g\n"])), "zeus.yaml": _HEAD}
     files["c/.env"] = draw(st.sampled_from(["", "D=deep\n", "G=./g.yaml\n"]))
+    are_links = draw(st.booleans())
     for where, name in (*product(_WHERE, ("base", "h", "g")), ("c/", "zeus")):
         bases = draw(st.sampled_from([[], ["./base.yaml"], ["base"]])) if name != "base" else []
         head = {} if name == "base" else {**_HEAD, **_TEAM}
         extended = {"extends": bases} if bases else {}
         files[f"{where}{name}.yaml"] = {**head, **draw(_layer(where, agents=1)), **extended}
+        first = next(each for each in _WHERE if each.count("/") == where.count("/"))
+        if are_links and where != first:
+            files[f"{where}{name}.yaml"] = Path(f"{first}{name}.yaml")
+    files |= {f"{where}{each}.md": "x" for where, each in product(_WHERE, ("p", "q"))}
+    files |= {f"{where}s.json": {"mcpServers": {}} for where in _WHERE}
     overlay = draw(_layer(""))
+    if are_links:
+        both = {each: {"description": "h", "config": f"./{each}/h.yaml"} for each in ("c", "d")}
+        overlay["agents"] = {**overlay.get("agents", {}), **both}
     if draw(st.booleans()):
         overlay["workspace"] = {"root": "work"}
     agent = _agent(draw(st.sampled_from(["./h.yaml", "c", "h", "g"])))
@@ -780,6 +857,11 @@ def test_a_run_closes_all_that_a_run_with_another_overlay_would_load_and_start(f
         for each in (later, *agents_below(later)):
             used = [*each.document.files.values(), *(file for part in each.parts for file in part.files)]
             used += [Path(*absent) for part in each.parts for absent in part.absent]
+            used += [
+                file
+                for value in each.document.marked
+                if value.is_file and (file := Path(value.text)).is_file()
+            ]
             # A file of this name is closed everywhere.
             places = {os.path.realpath(file) for file in used if file.name != ".env"}
             assert [each for each in places if name in each and deciding.find(each) is None] == []
@@ -802,6 +884,25 @@ def test_a_config_that_runs_itself_by_a_longer_path_is_read_a_few_times(
     _put(tmp_path, {"zeus.yaml": _HEAD, "zeus.prod.yaml": _agent("./c"), "c/zeus.yaml": itself})
     _closed(tmp_path, _checked(tmp_path, "zeus.yaml"))
     assert 3 <= len(read) <= 12
+
+
+def test_links_in_a_circle_end_the_search(tmp_path: Path) -> None:
+    """Each text runs itself, by a folder that leads back and by a link to the text in another folder."""
+    agents = {
+        each: {"description": "h", "config": f"./{each}/h.yaml"} for each in ("tools", "other", "loop", "..")
+    }
+    files = {
+        "zeus.yaml": _HEAD,
+        "zeus.prod.yaml": _BOTH,
+        **_LINKS,
+        "h.yaml": {**_HEAD, **_NAMING, "agents": agents},
+    }
+    for each in ("", *_LINKED):
+        files |= {f"{each}/loop".lstrip("/"): Path(each), f"{each}/x.txt".lstrip("/"): ""}
+    for one, other in (_LINKED, reversed(_LINKED)):
+        files[f"{one}/{other}"] = Path(other)
+    _put(tmp_path, files)
+    assert _closed(tmp_path, _checked(tmp_path, "zeus.yaml")).issuperset(("tools/srv.py", "other/srv.py"))
 
 
 def test_configs_that_extend_or_run_each_other_end_the_search(tmp_path: Path) -> None:

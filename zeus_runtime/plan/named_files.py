@@ -35,7 +35,7 @@ from zeus_runtime.config.secrets.written_secrets import (
 from zeus_runtime.config.sqlite_url import database_file
 from zeus_runtime.config.yaml.tree import Node, find, plain, walk
 from zeus_runtime.config.yaml.tree import Path as NodePath
-from zeus_runtime.disk_paths import expanded, is_file, is_file_name, plain_path, real_path
+from zeus_runtime.disk_paths import expanded, is_file, is_file_name, place_of, plain_path, real_path
 from zeus_runtime.errors import MissingError
 from zeus_runtime.plan.agent_documents import as_agent, homes_of
 from zeus_runtime.plan.executed_parts import folders_named, project_of
@@ -257,7 +257,7 @@ class _Stacks:
             return
         # Once: configs may run each other.
         given = map(start.above.values_of, (start.laid, find(start.above.root, ("workspace",))))
-        key = (file.resolve(), start.env, *given, *map(real_path, homes), frozenset(environ.items()))
+        key = (place_of(file), start.env, *given, *map(real_path, homes), frozenset(environ.items()))
         if key in self._read:
             return
         self._read.add(key)

@@ -26,7 +26,7 @@ from zeus_runtime.config.secrets.unloaded_configs import (
 )
 from zeus_runtime.config.sqlite_url import database_file
 from zeus_runtime.config.yaml.tree import walk
-from zeus_runtime.disk_paths import expanded, is_file, is_file_name
+from zeus_runtime.disk_paths import expanded, is_file, is_file_name, place_of
 from zeus_runtime.errors import MissingError
 from zeus_runtime.plan.executed_parts import project_of
 from zeus_runtime.plan.named_files import NamedFile, of_runner
@@ -79,7 +79,7 @@ def spelled_files(
     """
     document = checked.document
     loaded = {file: document.sources.texts.get(name) for name, file in document.files.items()}
-    layers: dict[Path, UnloadedConfig] = {}
+    layers: dict[str, UnloadedConfig] = {}
     found: dict[NamedFile, None] = {}
     if given is None:
         # A `.env` has values for other programs too.
@@ -89,7 +89,7 @@ def spelled_files(
     while waiting:
         file, searched = waiting.pop()
         for layer in with_extended(file, document.environ):
-            at = layer.file.resolve()
+            at = place_of(layer.file)
             if at in layers or (layer.text is not None and layer.text == loaded.get(layer.file)):
                 continue
             # A `package.json` in prose starts nothing; a file of MCP servers does, also one whose keys are misspelt.

@@ -41,7 +41,7 @@ def linked_by_script(file: Path) -> Iterator[Path]:
     It says them as ``"$basedir/../@shop/mcp/cli.js"``, where ``basedir`` is the script's folder.
     """
     for text in script_text(file):
-        yield from (file.parent / each for each in re.findall(r'\$basedir/(\.\./[^"\s]+)', text))
+        yield from (file.parent / each for each in re.findall(r'"\$basedir/(\.\./[^"\n]+)"', text))
 
 
 def script_text(file: Path) -> Iterator[str]:

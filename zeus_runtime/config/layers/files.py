@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from glob import escape
 from pathlib import Path
@@ -27,7 +27,7 @@ from zeus_runtime.config.yaml.reader import MAX_BYTES, decode, hint_for_pipe, re
 from zeus_runtime.config.yaml.sources import Sources
 from zeus_runtime.config.yaml.tree import Mark, Node, Origin
 from zeus_runtime.cutting import cut_text
-from zeus_runtime.disk_paths import expanded, is_file, is_folder
+from zeus_runtime.disk_paths import expanded, is_file, is_folder, real_path
 from zeus_runtime.escaping import printable
 
 DISCOVERED: Final = "zeus.yaml"
@@ -88,6 +88,7 @@ class Layers:
         permit: raises for a file that may not be a layer, before anything of it is looked at; it gets the name that
             messages show, and the path.
         tolerates: whether a layer that is missing, not sound or in a circle counts as empty, and the rest is merged.
+        near: further folders than the working directory whose files are the user's own.
     """
 
     directory: Path
@@ -106,6 +107,7 @@ class Layers:
     instead: dict[Path, str] = field(default_factory=dict)
     permit: Callable[[str, Path], None] = any_layer
     tolerates: bool = False
+    near: Sequence[Path] = ()
     _asked: Sequence[PluginHome] | None = None
     _waiting: list[_ReadLater] = field(default_factory=list)
 
@@ -355,7 +357,7 @@ class Layers:
     ) -> Node:
         self.sources = self.sources.adding(name, text)
         self.folders[name] = folder
-        root, upgraded = upgrade(_read(text, name), self.sources)
+        root, upgraded = upgrade(self._tree(text, name), self.sources)
         self.problems += (each for each in upgraded if each.severity == "error")
         self.notices += (each for each in upgraded if each.severity != "error")
         # Before `extends` is followed: this file's `plugins` decides whose Homes may be asked for the presets.
@@ -386,6 +388,16 @@ class Layers:
         while layers:
             merged = merge(merged, layers.pop(), self.refs)
         return merged
+
+    def _tree(self, text: str, name: str) -> Node:
+        """A text's own tree; an error in a file elsewhere shows no line of it: the user may not have allowed it yet."""
+        try:
+            return _read(text, name)
+        except ConfigError as error:
+            real = Path(real_path(self.files.get(name, self.directory)))
+            if any(real.is_relative_to(real_path(each)) for each in (self.directory, *self.near)):
+                raise
+            raise ConfigError([replace(each, source_line=None) for each in error.diagnostics]) from None
 
     def _own_homes(self, root: Node, folder: Path) -> Iterator[Path]:
         """The Homes that a file names, so that it can extend their presets; validation reports invalid entries."""

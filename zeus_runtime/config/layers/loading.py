@@ -87,6 +87,8 @@ def load(
         dotenv = _dotenv(directory, layers)
     else:
         path = layers.locate(source, folder)
+        # The Homes of an agent may be those that the config above names.
+        layers.near = (path.parent, *homes) if folder is None else (folder,)
         name = layers.shown(path)
         if text is not None:
             layers.instead[path] = text

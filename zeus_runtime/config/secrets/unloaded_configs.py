@@ -26,7 +26,7 @@ from zeus_runtime.config.secrets.masking import secrets_of_environment
 from zeus_runtime.config.secrets.written_secrets import secrets_of_env_file, written_secrets
 from zeus_runtime.config.yaml.reader import MAX_BYTES, decode, read_value
 from zeus_runtime.config.yaml.tree import Node, find, of_json, plain
-from zeus_runtime.disk_paths import expanded, is_file_name
+from zeus_runtime.disk_paths import expanded, is_file_name, place_of
 from zeus_runtime.proc_files import opened
 from zeus_runtime.strict_json import read_json, without_comments
 
@@ -100,7 +100,7 @@ def places_of_unloaded(document: Document, homes: Iterable[Path], given: Iterabl
 def _unloaded(
     document: Document, homes: Iterable[Path], given: Iterable[Path]
 ) -> Iterator[tuple[Path, UnloadedConfig | None]]:
-    seen = {file.resolve() for file in document.files.values()}
+    seen = {*map(place_of, document.files.values())}
     waiting: list[Path] = []
     for place in config_places(document, given):
         # A file's name may hold `*` or `[`.
@@ -273,7 +273,7 @@ def _agents(tree: Node) -> Iterator[Node]:
 
 
 def _read_on(
-    waiting: list[Path], seen: set[Path], environ: Mapping[str, str]
+    waiting: list[Path], seen: set[str], environ: Mapping[str, str]
 ) -> Iterator[tuple[Path, UnloadedConfig | None]]:
     """The places, and those that the configs there name, each with its config.
 
@@ -281,11 +281,11 @@ def _read_on(
     """
     while waiting:
         file = waiting.pop()
-        # By the real path, so that configs that extend each other end the search.
-        if not _is_there(file) or (resolved := file.resolve()) in seen:
+        # A place has one spelling, so configs that extend each other end the search.
+        if not _is_there(file) or (place := place_of(file)) in seen:
             yield file, None
             continue
-        seen.add(resolved)
+        seen.add(place)
         text = file_text(file)
         root = None if text is None else _root(text)
         trees = () if root is None or not root.is_map else filled_in(root, environ)
