@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import json
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -178,3 +179,47 @@ async def test_a_call_that_is_now_as_the_person_wrote_it_is_not_changed(
         await settle(log, await put(log, asked_call(thread, ASKED), ASKED.arguments), given)
         now = asked_call(thread, replace(ASKED, arguments={"path": path}), is_resumed=True)
         assert (await changed_at(log, now) is not None) == is_changed
+
+
+async def test_a_later_rejection_at_the_place_overrules_an_approval(tmp_path: Path) -> None:
+    """A hook that was taken out and came back makes the approved arguments of the call again."""
+    async with opened_thread(tmp_path) as (log, thread):
+        for number, (path, answer) in enumerate((("/a", "approve"), ("/b", "reject"), ("/c", "approve"))):
+            asked = await put(
+                log, asked_call(thread, replace(ASKED, arguments={"path": path})), {"path": path}
+            )
+            await settle(log, asked, Decision(answer))  # type: ignore[arg-type]
+            moment = text(f"UPDATE pending_approval SET decided_ms = {number} WHERE id = '{asked.id}'")
+            await log.database.run(lambda connection, moment=moment: connection.execute(moment))
+        for path, answer in (("/a", "reject"), ("/b", "reject"), ("/c", "approve"), ("/d", "reject")):
+            now = asked_call(thread, replace(ASKED, arguments={"path": path}), is_resumed=True)
+            found = await put(log, now, {"path": path})
+            assert found.decision is not None
+            assert found.decision.answer == answer
+
+
+@pytest.mark.parametrize(
+    ("stored", "answer"),
+    [
+        ({"answer": "deny", "reason": None}, "reject"),
+        ({"answer": False, "reason": 3}, "reject"),
+        ({"answer": "approve", "always": "yes"}, "approve"),
+        ({"answer": "approve", "arguments": "rm"}, "reject"),
+    ],
+)
+async def test_a_decision_that_an_older_zeus_did_not_check_is_read(
+    tmp_path: Path, stored: dict[str, Any], answer: str
+) -> None:
+    async with opened_thread(tmp_path) as (log, thread):
+        call = asked_call(thread, ASKED)
+        await settle(log, await put(log, call, ASKED.arguments), Decision("approve"))
+        row = {
+            "decision": json.dumps({**asdict(Decision("approve")), **stored}),
+            "verdict": str(stored["answer"]),
+        }
+        loose = text("UPDATE pending_approval SET decision = :decision, verdict = :verdict")
+        await log.database.run(lambda connection: connection.execute(loose, row))
+        closed, _ = await close(log, call)
+        assert closed is not None
+        assert closed.decision is not None
+        assert closed.decision.answer == answer

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy import Connection, RowMapping, Select, bindparam, select
 
+from zeus_runtime.errors import UsageError
 from zeus_runtime.store.compiled_statements import Prepared
 from zeus_runtime.store.tables import APPROVAL, PARENT, THREAD
 from zeus_runtime.tools.approval import Decision, PendingApproval
@@ -52,9 +53,7 @@ def all_of(
 
 
 def _read(connection: Connection, row: RowMapping, shown: Callable[[str], str] = str) -> PendingApproval:
-    decision = None if row["decision"] is None else json.loads(shown(row["decision"]))
-    if decision is not None:
-        decision.pop("begun", None)  # of older decisions
+    decision = None if row["decision"] is None else _decision(json.loads(shown(row["decision"])))
     request = json.loads(shown(row["request"]))
     # Of older requests; `PendingApproval` has no such field.
     request.pop("setting_digest", None)
@@ -74,7 +73,7 @@ def _read(connection: Connection, row: RowMapping, shown: Callable[[str], str] =
         digest=row["digest"],
         created_ms=row["created_ms"],
         expires_ms=expires,
-        decision=None if decision is None else Decision(**decision),
+        decision=decision,
         decided_ms=row["decided_ms"],
         withdrawn=row["verdict"] == WITHDRAWN,
         shown=row["shown"],
@@ -84,6 +83,19 @@ def _read(connection: Connection, row: RowMapping, shown: Callable[[str], str] =
         project=row["owner_project"] or "",
         **request,
     )
+
+
+def _decision(stored: dict[str, Any]) -> Decision:
+    stored.pop("begun", None)  # of older decisions
+    try:
+        return Decision(**stored)
+    except UsageError:
+        # An older Zeus stored what a program gave: only a sound approval is one.
+        is_approved = stored["answer"] == "approve" and isinstance(stored["arguments"], dict | None)
+        told = "" if stored["reason"] is None else str(stored["reason"])
+        return Decision(
+            "approve" if is_approved else "reject", told, stored["arguments"] if is_approved else None
+        )
 
 
 ABOVE: Final = Prepared(

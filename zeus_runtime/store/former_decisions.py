@@ -100,9 +100,12 @@ def rejection(connection: Connection, call: AskedCall, *, with_files: bool = Fal
     exact = next(filter(call.is_same, found), None)
     if exact is not None or not found or not call.counts_by_place:
         return exact
-    # A middleware may make several calls at a place.
+    last = max(found, key=_decided_ms)
+    # A middleware may make several calls at a place. An approval from before is overruled: the call had those arguments
+    # first, then others, and has the first ones again.
     approved = all_of(connection, requests().where(*call.at_place, APPROVAL.c.verdict == "approve"))
-    return None if any(map(call.is_same, approved)) else found[0]
+    later = [each for each in approved if _decided_ms(each) >= _decided_ms(last)]
+    return None if any(map(call.is_same, later)) else last
 
 
 def rejection_elsewhere(connection: Connection, call: AskedCall) -> PendingApproval | None:
@@ -153,6 +156,10 @@ def changed_by(pending: PendingApproval) -> Mapping[str, Any] | None:
     """The arguments that a person wrote in place of those of the call, or that answer a question; else None."""
     given = None if pending.decision is None else pending.decision.arguments
     return None if given is None or is_same(given, pending.arguments) else given
+
+
+def _decided_ms(pending: PendingApproval) -> int:
+    return pending.decided_ms or 0
 
 
 def _last_approval(connection: Connection, call: AskedCall) -> PendingApproval | None:
