@@ -14,7 +14,7 @@ from tests.support.databases import SQLITE_URL, storage
 from zeus_runtime import Agent, Decision
 from zeus_runtime.cli.approval_prompt import YesApprovals
 from zeus_runtime.errors import UsageError
-from zeus_runtime.events import RunCompleted, RunFailed
+from zeus_runtime.events import RunCompleted, RunFailed, ToolCallResult
 from zeus_runtime.store.allowlist import allow
 from zeus_runtime.store.database import Database
 from zeus_runtime.store.thread_log import ThreadLog
@@ -310,17 +310,64 @@ async def test_each_of_several_calls_at_a_place_has_a_decision_of_its_own(folder
         assert effects(folder) == ["mine" if second == "changed later" else "two"]
 
 
-async def test_a_call_that_a_middleware_makes_after_a_resume_beside_a_rejected_one_is_rejected(
-    folder: Path,
+@pytest.mark.parametrize("first", ["reject", "changed"])
+async def test_calls_at_one_place_that_are_decided_one_after_the_other_come_to_an_end(
+    folder: Path, first: str
 ) -> None:
-    """Nobody knows that it is not the rejected one with other arguments."""
+    """The decision about one was taken for one about the other, so both were asked about for ever."""
+    answers = {"one": ANSWERS[first], "two": ANSWERS["approve"]}
+    asked: list[str] = []
     async with agent(folder, "call", {}, {}, first="twice") as living:
+        events = await play(living, "go")
+        while isinstance(events[-1], RunFailed):
+            (pending,) = await living.pending_approvals()
+            asked.append(str(pending.arguments["what"]))
+            await living.decide(pending.session, {pending.id: answers[asked[-1]]})
+            events = await events_of(living.resume(pending.session))
+            assert len(asked) < 5
+        assert isinstance(events[-1], RunCompleted), events[-1]
+    # A call that ran before the other was asked about is asked about again.
+    again = ["one"] if first == "changed" else []
+    assert asked == ["one", "two", *again]
+    assert effects(folder) == [*(["mine", "mine"] if again else []), "two"]
+
+
+@pytest.mark.parametrize("later", ["none", "judge", "rule"])
+async def test_the_model_is_told_what_a_person_changed_and_said_under_a_config_that_does_not_ask(
+    folder: Path, later: str
+) -> None:
+    given = Decision("approve", arguments={"what": "mine"}, instruction="Do not pay twice.")
+    async with agent(folder, "call", {}, {}) as living:
         session = (await play(living, "go"))[-1].session  # type: ignore[union-attr]
         (pending,) = await living.pending_approvals()
-        await living.decide(session, {pending.id: ANSWERS["reject"]})
+        await living.decide(session, {pending.id: given})
+    async with agent(folder, "call", LATER[later], {}, judge=later == "judge") as living:
         events = await events_of(living.resume(session))
-        assert isinstance(events[-1], RunCompleted), events[-1]
-        assert (effects(folder), await living.pending_approvals()) == ([], [])
+        (result,) = (each.content for each in events if isinstance(each, ToolCallResult))
+    assert result.startswith('The user changed the arguments of this call to: {"what": "mine"}')
+    assert result.endswith("The user adds: Do not pay twice.")
+    assert effects(folder) == ["mine"]
+
+
+@pytest.mark.parametrize("kind", ["call", "sub-agent"])
+async def test_what_a_person_changes_at_the_question_that_comes_again_is_judged(
+    folder: Path, kind: str
+) -> None:
+    async with agent(folder, kind, {}, {}) as living:
+        session = (await play(living, "go"))[-1].session  # type: ignore[union-attr]
+        (pending,) = await living.pending_approvals()
+        await living.decide(session, {pending.id: ANSWERS["changed"]})
+
+    class Person:
+        async def ask(self, pending: PendingApproval) -> Decision:
+            return Decision("approve", arguments={"what": "denied"})
+
+    rules = {"mode": "run_everything", "deny": [{"pay": {"what": "denied"}}]}
+    async with agent(folder, kind, rules, {"other.md": "deny"}) as living:
+        events = await events_of(living.resume(session, approvals=Person()))
+        told = " ".join(each.content for each in events if isinstance(each, ToolCallResult))
+    assert effects(folder) == [], events
+    assert kind != "call" or "is not allowed with these arguments" in told
 
 
 @pytest.mark.parametrize("answer", ["deny", "Reject", "no", "", None, False, True, "withdrawn", {}])

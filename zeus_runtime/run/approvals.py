@@ -167,6 +167,7 @@ class ApprovalBroker:
         # A middleware may make calls at once at one place: they are asked about, and an approval is used, in turn.
         self._in_turn: defaultdict[object, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._begun: set[str] = set()
+        self._first_at: dict[str, str] = {}
         self._refused_mode: str | None = None
         self._made_calls: dict[str, tuple[ToolCall, Callable[[str], Tool | None]]] = {}
 
@@ -215,15 +216,22 @@ class ApprovalBroker:
         from zeus_runtime.store.former_decisions import AskedCall
 
         assert self._thread is not None, "a run begins before its calls"
-        is_resumed = await self._was_asked_at(request.place)
-        return AskedCall(self._thread, self._run_id, self._as_written(request), self._known, is_resumed)
+        first = self._first_at.setdefault(request.place, request.digest)
+        return AskedCall(
+            self._thread,
+            self._run_id,
+            self._as_written(request),
+            self._known,
+            is_resumed=await self._was_asked_at(request.place),
+            is_beside=first != request.digest,
+        )
 
     def judged_by(self, judge: Judge) -> None:
         """Add ``judge``, which says of each call whether it needs approval."""
         self._judges.append(judge)
 
     def refused_by(self, refuses: Refuses) -> None:
-        """Add ``refuses``, which judges the calls of sub-agents."""
+        """Add ``refuses``, which judges the arguments that finally run, also those of sub-agents' calls."""
         self._refuses.append(refuses)
 
     def checked_by(self, check: Check) -> None:
@@ -238,18 +246,15 @@ class ApprovalBroker:
         return None
 
     def refusal(self, tool: Tool, arguments: Mapping[str, JSON], files: WorkspaceFiles) -> str | None:
-        """Why the rules of the runs above this one refuse a call; None if they do not.
+        """Why the rules of this run, or of one above it, refuse a call with the arguments that finally run; else None.
 
         Args:
             files: the workspace of the run that calls, in which the call's paths are meant.
         """
-        return None if self._above is None else self._above._refusal(tool, arguments, files)
-
-    def _refusal(self, tool: Tool, arguments: Mapping[str, JSON], files: WorkspaceFiles) -> str | None:
         for refuses in self._refuses:
             if why := refuses(tool, arguments, files):
                 return why
-        return self.refusal(tool, arguments, files)
+        return None if self._above is None else self._above.refusal(tool, arguments, files)
 
     async def objection(
         self, tool: Tool, call: ToolCall, arguments: Mapping[str, JSON], files: WorkspaceFiles
@@ -258,7 +263,7 @@ class ApprovalBroker:
 
         No person is asked: who was asked about the call has seen other arguments.
         """
-        if why := self._refusal(tool, arguments, files):
+        if why := self.refusal(tool, arguments, files):
             return f"it is not allowed: {why}"
         if await self.requires(replace(call, arguments=arguments)):
             return "it needs an approval of its own"

@@ -45,6 +45,7 @@ from zeus_runtime.strict_json import well_formed
 from zeus_runtime.tools import ToolCall, ToolResult, fitted_arguments, invoke, permitted
 from zeus_runtime.tools.approval import ApprovalRequest
 from zeus_runtime.tools.calling_tool import calling
+from zeus_runtime.tools.changed_arguments import is_same
 from zeus_runtime.tools.deferred import LOADER, is_loaded, not_called, schema_result
 from zeus_runtime.tools.gate import AccessAsked
 from zeus_runtime.tools.kept_changes import CHANGES, kept
@@ -437,14 +438,26 @@ class Run:
             facts=tool.facts_of(arguments),
         )
         decision = await self._resources.approvals.held(tool, request)
-        if decision is not None and decision.answer == "reject":
-            return _rejected(tool.name, decision)
-        if decision is not None and decision.arguments is not None:
+        if decision is None:
+            return self._masked(await self._run_request(tool, call, request))
+        if decision.answer == "reject":
+            return self._masked(_rejected(tool.name, decision))
+        given = decision.arguments
+        changed = None if given is None or is_same(given, arguments) else given
+        if changed is not None:
             # Anew: the tool may take other arguments now than when the user changed them.
-            changed = fitted_arguments(tool, replace(call, arguments=decision.arguments))
-            if isinstance(changed, str):
-                return ToolResult(changed, is_error=True)
-            request = replace(request, arguments=changed)
+            arguments = fitted_arguments(tool, replace(call, arguments=changed))
+        if isinstance(arguments, str):
+            result = ToolResult(arguments, is_error=True)
+        else:
+            result = await self._run_request(tool, call, replace(request, arguments=arguments))
+        return self._masked(replace(result, content=decision.in_result(result.content, changed)))
+
+    def _masked(self, result: ToolResult) -> ToolResult:
+        return masked_result(result, self._resources.secrets, self._resources.known)
+
+    async def _run_request(self, tool: Tool, call: ToolCall, request: ApprovalRequest) -> ToolResult:
+        """The result of a call that may run, by all that was decided and by the rules for its final arguments."""
         former = await self._resources.approvals.rejected(request)
         if former is not None and former.decision is not None:
             if not former.is_about_file:
@@ -463,10 +476,9 @@ class Run:
             return ToolResult(why, is_error=True)
         clock = Clock(tool.timeout_seconds)
         view = self._tool_run(tool, replace(call, arguments=request.arguments), clock)
-        result = await self._resources.approvals.signed(
+        return await self._resources.approvals.signed(
             tool, request, lambda: self._invoked(tool, request, view, clock)
         )
-        return masked_result(result, self._resources.secrets, self._resources.known)
 
     def _tool_run(self, tool: Tool, call: ToolCall, clock: Clock) -> ToolRunView:
         """The tool's view of the run, and its ways to ask and delegate."""

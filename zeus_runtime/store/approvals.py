@@ -83,6 +83,7 @@ async def put(
         **({} if told is None else {"told": told}),
         **({"facts": request.facts} if request.facts else {}),
         **({} if request.written is None else {"written": call.known(request.written)}),
+        **({"made_beside": True} if call.is_beside else {}),
     }
     change = "" if request.preview is None else request.preview.digest
     expires = None if request.timeout_seconds is None else now + round(request.timeout_seconds * 1000)

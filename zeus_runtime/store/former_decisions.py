@@ -30,8 +30,9 @@ class AskedCall:
         thread, run_id: the session and the run.
         request: the call as it would run.
         known: masks the secrets that are known now.
-        is_resumed: whether the run asked at the place before it was resumed. If not, a middleware made another call
-            there, which nobody has decided about.
+        is_resumed: whether the run asked at the place before it was resumed.
+        is_beside: whether this process made another call at the place first: a middleware makes several there, and each
+            has its own decision.
     """
 
     thread: Thread
@@ -39,6 +40,7 @@ class AskedCall:
     request: ApprovalRequest
     known: Callable[[Any], Any]
     is_resumed: bool
+    is_beside: bool = False
 
     @property
     def in_run(self) -> tuple[ColumnElement[bool], ...]:
@@ -66,7 +68,7 @@ class AskedCall:
     @property
     def counts_by_place(self) -> bool:
         """Whether each decision at its place is about it. A tool that runs anew may ask something else."""
-        return self.is_resumed and not self.is_question
+        return self.is_resumed and not self.is_beside and not self.is_question
 
     @cached_property
     def _forms(self) -> Sequence[Any]:
@@ -98,11 +100,12 @@ def rejection(connection: Connection, call: AskedCall, *, with_files: bool = Fal
         place |= APPROVAL.c.place.startswith(f"{call.request.place}:")
     found = _of_tool(call, all_of(connection, requests().where(*call.in_run, IS_REJECTED, place)))
     exact = next(filter(call.is_same, found), None)
+    found = [each for each in found if not each.made_beside]
     if exact is not None or not found or not call.counts_by_place:
         return exact
     last = max(found, key=_decided_ms)
-    # A middleware may make several calls at a place. An approval from before is overruled: the call had those arguments
-    # first, then others, and has the first ones again.
+    # The call that a middleware made beside the rejected one may be the first one now. An approval from before is
+    # overruled: the call had those arguments first, then others, and has the first ones again.
     approved = all_of(connection, requests().where(*call.at_place, APPROVAL.c.verdict == "approve"))
     later = [each for each in approved if _decided_ms(each) >= _decided_ms(last)]
     return None if any(map(call.is_same, later)) else last
@@ -167,7 +170,8 @@ def _last_approval(connection: Connection, call: AskedCall) -> PendingApproval |
     approved = requests().where(*call.at_place, APPROVAL.c.verdict == "approve").order_by(None)
     last = approved.order_by(APPROVAL.c.decided_ms.desc(), APPROVAL.c.created_ms.desc())
     found = _of_tool(call, all_of(connection, last))
-    return next((each for each in found if call.counts_by_place or call.is_same(each)), None)
+    counts = call.counts_by_place
+    return next((each for each in found if (counts and not each.made_beside) or call.is_same(each)), None)
 
 
 def _of_tool(call: AskedCall, found: Sequence[PendingApproval]) -> list[PendingApproval]:

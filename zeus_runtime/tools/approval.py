@@ -186,6 +186,16 @@ class Decision:
         """``approved`` or ``rejected``."""
         return "approved" if self.answer == "approve" else "rejected"
 
+    def in_result(self, content: str, changed: Mapping[str, JSON] | None) -> str:
+        """Return a call's result for the model, with the user's changed arguments and instruction."""
+        parts = [content]
+        if changed is not None:
+            shown = json.dumps(dict(changed), ensure_ascii=False, default=str)
+            parts.insert(0, f"The user changed the arguments of this call to: {shown}")
+        if self.instruction:
+            parts.append(f"The user adds: {self.instruction}")
+        return "\n\n".join(parts)
+
     @property
     def by_words(self) -> str:
         """Who or what made it, for a person."""
@@ -237,6 +247,7 @@ class PendingApproval:
         approved_before: the same call was approved in this run, when its tool had another setting.
         approved_with: the arguments that a person wrote when approving the call, while it had other arguments or its
             tool another setting; None if that was not the last approval of the call.
+        made_beside: a middleware made the call at the place of another one, after it.
         preview: the change that the call would make now, for a person who is asked while the run waits; not stored.
         agent: the sub-agent that calls, as its session is listed (``tester/helper``); empty for the outermost agent.
         session_agent: the outermost agent.
@@ -272,6 +283,7 @@ class PendingApproval:
     approved_before: bool = False
     approved_with: Mapping[str, JSON] | None = None
     written: Mapping[str, JSON] | None = field(default=None, repr=False)
+    made_beside: bool = False
     preview: Preview | None = field(default=None, compare=False, repr=False)
     agent: str = ""
     session_agent: str = ""

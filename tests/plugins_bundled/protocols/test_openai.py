@@ -480,7 +480,7 @@ OF_SESSION = {"session_agent", "user", "project"}
 """Fields of the session, which its client made: a call of the client's tool leaves them out."""
 UNSAID = {
     *("session", "run_id", "digest", "call_id", "may_remember", "needs_person", "created_ms", "decision"),
-    *("decided_ms", "withdrawn", "shown", "workspace", "remembered_as", "written"),
+    *("decided_ms", "withdrawn", "shown", "workspace", "remembered_as", "written", "made_beside"),
 }
 ASKED = PendingApproval("a1", "s", "r", "0", "d", "post", {"text": "<secret:A>"})
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
@@ -87,19 +86,19 @@ class Approve(Middleware):
             # Anew: the tool may take other arguments now than when the user changed them.
             fitted = fitted_arguments(tool, replace(call, arguments=runs))
             if isinstance(fitted, str):
-                return ToolResult(told(fitted, decision, runs), is_error=True)
+                return ToolResult(decision.in_result(fitted, runs), is_error=True)
             present = self._policy.ruled(tool, fitted)
         if changed and present is not None and present.action == "deny":
             refused = f"{tool.name} is not allowed with these arguments ({present.reason}). It was not run."
-            return ToolResult(told(refused, decision, runs), is_error=True)
+            return ToolResult(decision.in_result(refused, runs), is_error=True)
         # The rules may be others than when the call was asked about, and the arguments too.
         if present is not None and present.needs_person and decision.by != "user":
             why = f"only a person may approve {tool.name} with these arguments ({present.reason})"
             return ToolResult(
-                told(f"{why}. It was not run.", decision, runs if changed else None), is_error=True
+                decision.in_result(f"{why}. It was not run.", runs if changed else None), is_error=True
             )
         result = await call_next(replace(call, arguments=runs))
-        return replace(result, content=told(result.content, decision, runs if changed else None))
+        return replace(result, content=decision.in_result(result.content, runs if changed else None))
 
     async def _decision(self, request: ApprovalRequest, verdict: Verdict) -> Decision | None:
         if verdict.action in ("ask", "listed"):
@@ -209,16 +208,4 @@ def rejection(tool: str, decision: Decision, timeout_seconds: float | None) -> s
             )
         case _:
             said = f"The user rejected this call of {tool}{reason}. {what}; continue without it."
-    return told(said, decision, None)
-
-
-def told(content: str, decision: Decision, changed: Mapping[str, Any] | None) -> str:
-    """Add to a result the changed arguments and the instruction of the user's decision."""
-    parts = []
-    if changed is not None:
-        shown = json.dumps(dict(changed), ensure_ascii=False)
-        parts.append(f"The user changed the arguments of this call to: {shown}")
-    parts.append(content)
-    if decision.instruction:
-        parts.append(f"The user adds: {decision.instruction}")
-    return "\n\n".join(parts)
+    return decision.in_result(said, None)
