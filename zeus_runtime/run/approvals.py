@@ -231,7 +231,7 @@ class ApprovalBroker:
         self._judges.append(judge)
 
     def refused_by(self, refuses: Refuses) -> None:
-        """Add ``refuses``, which judges the arguments that finally run, also those of sub-agents' calls."""
+        """Add ``refuses``, which judges sub-agents' calls, and arguments that a person changed below its middleware."""
         self._refuses.append(refuses)
 
     def checked_by(self, check: Check) -> None:
@@ -245,16 +245,19 @@ class ApprovalBroker:
                 return why
         return None
 
-    def refusal(self, tool: Tool, arguments: Mapping[str, JSON], files: WorkspaceFiles) -> str | None:
-        """Why the rules of this run, or of one above it, refuse a call with the arguments that finally run; else None.
+    def refusal(
+        self, tool: Tool, arguments: Mapping[str, JSON], files: WorkspaceFiles, *, own: bool
+    ) -> str | None:
+        """Why the rules of the runs above this one refuse a call; None if they do not.
 
         Args:
             files: the workspace of the run that calls, in which the call's paths are meant.
+            own: with the rules of this run, which have judged what it called itself, but nothing that came later.
         """
-        for refuses in self._refuses:
+        for refuses in self._refuses if own else ():
             if why := refuses(tool, arguments, files):
                 return why
-        return None if self._above is None else self._above.refusal(tool, arguments, files)
+        return None if self._above is None else self._above.refusal(tool, arguments, files, own=True)
 
     async def objection(
         self, tool: Tool, call: ToolCall, arguments: Mapping[str, JSON], files: WorkspaceFiles
@@ -263,7 +266,7 @@ class ApprovalBroker:
 
         No person is asked: who was asked about the call has seen other arguments.
         """
-        if why := self.refusal(tool, arguments, files):
+        if why := self.refusal(tool, arguments, files, own=True):
             return f"it is not allowed: {why}"
         if await self.requires(replace(call, arguments=arguments)):
             return "it needs an approval of its own"

@@ -439,7 +439,7 @@ class Run:
         )
         decision = await self._resources.approvals.held(tool, request)
         if decision is None:
-            return self._masked(await self._run_request(tool, call, request))
+            return self._masked(await self._run_request(tool, call, request, is_changed=False))
         if decision.answer == "reject":
             return self._masked(_rejected(tool.name, decision))
         given = decision.arguments
@@ -450,14 +450,21 @@ class Run:
         if isinstance(arguments, str):
             result = ToolResult(arguments, is_error=True)
         else:
-            result = await self._run_request(tool, call, replace(request, arguments=arguments))
+            request = replace(request, arguments=arguments)
+            result = await self._run_request(tool, call, request, is_changed=changed is not None)
         return self._masked(replace(result, content=decision.in_result(result.content, changed)))
 
     def _masked(self, result: ToolResult) -> ToolResult:
         return masked_result(result, self._resources.secrets, self._resources.known)
 
-    async def _run_request(self, tool: Tool, call: ToolCall, request: ApprovalRequest) -> ToolResult:
-        """The result of a call that may run, by all that was decided and by the rules for its final arguments."""
+    async def _run_request(
+        self, tool: Tool, call: ToolCall, request: ApprovalRequest, *, is_changed: bool
+    ) -> ToolResult:
+        """The result of a call, unless a former decision or a rule refuses it.
+
+        Args:
+            is_changed: whether a person was asked below the middlewares and changed the arguments.
+        """
         former = await self._resources.approvals.rejected(request)
         if former is not None and former.decision is not None:
             if not former.is_about_file:
@@ -468,7 +475,7 @@ class Run:
         if why := placeholder_refusal(tool, request.arguments, self._resources.secrets):
             return ToolResult(why, is_error=True)
         files = self._resources.workspace
-        if why := self._resources.approvals.refusal(tool, request.arguments, files):
+        if why := self._resources.approvals.refusal(tool, request.arguments, files, own=is_changed):
             return ToolResult(
                 f"{tool.name} is not allowed with these arguments ({why}). It was not run.", is_error=True
             )

@@ -534,7 +534,10 @@ class Approvals(Protocol):
         ...
 
     def refused_by(self, refuses: Refuses) -> None:
-        """Use ``refuses`` for each call of the run's sub-agents, at any depth, whatever their own rules say."""
+        """Use ``refuses`` for each call of the run's sub-agents, at any depth, whatever their own rules say.
+
+        Also for arguments that a person changes where this config asks about nothing and the run resumes a question.
+        """
         ...
 
     def checked_by(self, check: Check) -> None:
