@@ -52,6 +52,17 @@ def test_a_key_in_an_address_is_not_logged(
     assert [bool(each.args) for each in caplog.records] == [False, True, False]
 
 
+def test_a_record_that_does_not_fit_its_format_ends_no_call_and_shows_no_key(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    known = secrets_of_environment({"EXA_API_KEY": KEY})
+    mask_before_cutting(known)
+    mask_library_records()
+    with caplog.at_level(logging.DEBUG):
+        logging.getLogger("httpx").info("%d of %s", KEY)
+    assert caplog.messages == ["%d of %s ('<secret:EXA_API_KEY>',)"]
+
+
 @pytest.mark.parametrize("library", ["httpx", "httpx2", "httpcore", "httpcore2"])
 def test_each_logger_of_these_libraries_is_masked(library: str) -> None:
     mask_library_records()

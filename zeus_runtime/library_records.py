@@ -29,7 +29,12 @@ def mask_library_records() -> None:
 
 
 def _mask(record: LogRecord) -> bool:
-    text = record.getMessage()
+    try:
+        text = record.getMessage()
+    except (TypeError, ValueError, KeyError):
+        # An error here would end the call that logs; a handler's report would show the arguments.
+        text = f"{record.msg} {record.args}"
+        record.msg, record.args = text, None
     shown = mask_known(text)
     # Other records keep their arguments, which a program's handler may read.
     if shown != text:

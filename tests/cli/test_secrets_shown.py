@@ -118,29 +118,6 @@ def test_the_gap_of_a_command_is_not_a_value(project: Project, zeus: Zeus, verb:
     assert zeus("validate", "--set", 'metadata.a="…"', "--set", "metadata.b=a…").exit_code == 0
 
 
-@pytest.mark.parametrize(
-    "setting",
-    [
-        "model.litellm.headerss.X-Set=plain-word",
-        "model.litellm={model: gpt-5, heders: {X-Set: plain-word}}",
-        "mcpServers.a={url: 'https://x.example', header: {X-Set: plain-word}}",
-    ],
-)
-def test_an_error_about_a_key_that_means_headers_shows_no_value_of_one(
-    project: Project, zeus: Zeus, setting: str
-) -> None:
-    project.write("zeus.yaml", "version: 1\nmodel: {litellm: {model: gpt-5}}\n")
-    told = zeus("plan", "--set", setting)
-    assert told.exit_code == 3
-    assert "did you mean 'headers'?" in told.err
-    assert told.err.count("X-Set") == 2, told.err
-    assert "plain-word" not in told.out + told.err
-    project.write(
-        "zeus.yaml", "version: 1\nmodel: {litellm: {model: gpt-5, headerss: {X-Set: plain-word}}}\n"
-    )
-    assert "plain-word" not in zeus("plan").err
-
-
 def test_a_session_cookie_is_masked_in_text_and_a_media_type_is_not(project: Project, zeus: Zeus) -> None:
     headers = {"Cookie": VALUES["Cookie"], "Accept": "application/json"}
     said = f"It got {VALUES['Cookie']}, or abcdef0123456789, as application/json"

@@ -11,7 +11,6 @@ from zeus_runtime.config.messages.other_words import belongs, called_here, compo
 from zeus_runtime.config.schema.types import DOCUMENT, PLAIN, REF
 from zeus_runtime.config.schema.walk import resolve, type_name
 from zeus_runtime.config.secrets.masking import HiddenStr
-from zeus_runtime.config.secrets.secret_names import holds_headers
 from zeus_runtime.config.yaml.tree import Path, show_path
 from zeus_runtime.cutting import cut_text
 
@@ -29,7 +28,6 @@ class Problem(NamedTuple):
         at_key: the key at ``path`` is wrong, not its value.
         hint: what to do.
         is_guess: it follows from the form that the value was probably meant to have, of several.
-        is_header: the key at ``path`` was probably meant to hold headers, whose values are not shown.
     """
 
     code: str
@@ -38,7 +36,6 @@ class Problem(NamedTuple):
     at_key: bool = False
     hint: str | None = None
     is_guess: bool = False
-    is_header: bool = False
 
 
 def problems(schema: Mapping[str, Any], value: Any) -> list[Problem]:
@@ -365,9 +362,7 @@ def _unknown_key(path: Path, key: str, near: str, known: Iterable[str], root: Ma
         hint = f"did you mean {' or '.join(elsewhere[:3])}?"
     elif not list(known):
         hint = "it takes no options"
-    message = f"{key!r} is not a key {where}{near}"
-    is_header = any(holds_headers(each) and repr(each) in near for each in known)
-    return Problem("unknown-key", message, (*path, key), at_key=True, hint=hint, is_header=is_header)
+    return Problem("unknown-key", f"{key!r} is not a key {where}{near}", (*path, key), at_key=True, hint=hint)
 
 
 def _components(word: str, root: Mapping[str, Any]) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path as FilePath
 from typing import Any, TypeAlias
@@ -20,7 +20,7 @@ from zeus_runtime.config.secrets.masking import HiddenStr, told_apart
 from zeus_runtime.config.sqlite_url import database_file
 from zeus_runtime.config.yaml.scalars import NotJsonError, resolve
 from zeus_runtime.config.yaml.sources import Sources
-from zeus_runtime.config.yaml.tree import Node, Path, find, hidden, nearest, plain, show_path, unshown_values
+from zeus_runtime.config.yaml.tree import Node, Path, find, hidden, nearest, plain, show_path
 from zeus_runtime.disk_paths import closed_link, expanded
 from zeus_runtime.errors import MissingError
 
@@ -104,8 +104,6 @@ def _violations(document: Document, schema: Mapping[str, Any], value: Any) -> li
     # The unset variable itself is reported. A guess at the form of a value that holds one may be wrong, too.
     unset = (problem.path for problem in document.problems)
     holes = [path for path in dict.fromkeys(unset) if find(document.root, path)]
-    found = problems(schema, value)
-    document = _hiding_below(document, [problem.path for problem in found if problem.is_header])
     return [
         document.diagnostic(
             problem.path,
@@ -114,23 +112,12 @@ def _violations(document: Document, schema: Mapping[str, Any], value: Any) -> li
             at="key" if problem.at_key else "value",
             hint=problem.hint,
         )
-        for problem in found
+        for problem in problems(schema, value)
         if not any(
             hole == problem.path or (problem.is_guess and hole[: len(problem.path)] == problem.path)
             for hole in holes
         )
     ]
-
-
-def _hiding_below(document: Document, paths: Iterable[Path]) -> Document:
-    """The document whose lines do not show the values at these paths, as if they were those of headers."""
-    nodes = [node for path in paths if (node := find(document.root, path)) is not None]
-    if not nodes:
-        return document
-    values = (unshown_values(hidden(each, document.redactor, is_header=True)) for each in nodes)
-    sources = document.sources
-    unshown = (sources.headers or frozenset()).union(*values)
-    return replace(document, sources=Sources(sources.texts, sources.redactor, unshown))
 
 
 def prepared(document: Document, schema: Mapping[str, Any]) -> Document:
