@@ -52,15 +52,36 @@ def test_a_key_in_an_address_is_not_logged(
     assert [bool(each.args) for each in caplog.records] == [False, True, False]
 
 
+class Unsound:
+    def __str__(self) -> str:
+        raise RuntimeError(KEY)
+
+
+@pytest.mark.parametrize("argument", [KEY, Unsound()])
 def test_a_record_that_does_not_fit_its_format_ends_no_call_and_shows_no_key(
-    caplog: pytest.LogCaptureFixture,
+    argument: object, caplog: pytest.LogCaptureFixture
 ) -> None:
+    mask_library_records()
+    with caplog.at_level(logging.DEBUG):
+        logging.getLogger("httpx").info("%d of %s", argument)
+    assert caplog.messages == ["httpx: a record that does not fit its format"]
+
+
+def test_the_traceback_of_a_record_shows_no_key(caplog: pytest.LogCaptureFixture) -> None:
     known = secrets_of_environment({"EXA_API_KEY": KEY})
     mask_before_cutting(known)
     mask_library_records()
     with caplog.at_level(logging.DEBUG):
-        logging.getLogger("httpx").info("%d of %s", KEY)
-    assert caplog.messages == ["%d of %s ('<secret:EXA_API_KEY>',)"]
+        for text in (f"no answer from http://far.example/?key={KEY}", "another error"):
+            try:
+                raise ValueError(text)
+            except ValueError:
+                logging.getLogger("httpx").debug("It failed.", exc_info=True)
+    assert KEY not in caplog.text
+    assert "ValueError: no answer from http://far.example/?key=<secret:EXA_API_KEY>" in caplog.text
+    assert "ValueError: another error" in caplog.text
+    # A record without a secret keeps its error.
+    assert [bool(each.exc_info) for each in caplog.records] == [False, True]
 
 
 @pytest.mark.parametrize("library", ["httpx", "httpx2", "httpcore", "httpcore2"])

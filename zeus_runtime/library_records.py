@@ -5,6 +5,7 @@ They log the address of each request, and the key of an MCP server or a gateway 
 
 from __future__ import annotations
 
+from traceback import format_exception
 from typing import TYPE_CHECKING, Final
 
 from zeus_runtime.cutting import mask_known
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 # A filter of a logger does not see the records of the loggers below it, so each is named.
 _LOGGERS: Final = (
-    *("httpx", "httpx2", "openai._base_client", "urllib3.connectionpool"),
+    *("httpx", "httpx2", "openai._base_client", "urllib3.connectionpool", "urllib3.util.retry"),
     *("httpcore.connection", "httpcore.http11", "httpcore.http2", "httpcore.proxy", "httpcore.socks"),
     *("httpcore2.connection", "httpcore2.http11", "httpcore2.http2", "httpcore2.proxy", "httpcore2.socks"),
 )
@@ -31,12 +32,17 @@ def mask_library_records() -> None:
 def _mask(record: LogRecord) -> bool:
     try:
         text = record.getMessage()
-    except (TypeError, ValueError, KeyError):
-        # An error here would end the call that logs; a handler's report would show the arguments.
-        text = f"{record.msg} {record.args}"
-        record.msg, record.args = text, None
+    except Exception:  # noqa: BLE001 - an argument may raise anything
+        # It would end the call that logs; a handler's report would show the arguments.
+        text = record.msg = f"{record.name}: a record that does not fit its format"
+        record.args = None
     shown = mask_known(text)
     # Other records keep their arguments, which a program's handler may read.
     if shown != text:
         record.msg, record.args = shown, None
+    if record.exc_info and record.exc_info[1] is not None:
+        written = "".join(format_exception(record.exc_info[1])).rstrip("\n")
+        # A formatter takes this in place of the error, whose message may have the address too.
+        if (told := mask_known(written)) != written:
+            record.exc_text, record.exc_info = told, None
     return True

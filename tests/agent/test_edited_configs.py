@@ -43,6 +43,11 @@ EDITS: Final[Mapping[str, tuple[Mapping[str, str], tuple[str, ...]]]] = {
     ),
     "an overlay": ({"zeus.prod.yaml": PROMPT}, ("prompts/review.md",)),
     "a new overlay": ({"zeus.test.yaml": PROMPT}, ("prompts/review.md",)),
+    # A run makes the project's Home, for its database.
+    "a preset of a Home that was not there": (
+        {".zeus/configs/ops.yaml": "version: 1\n" + PROMPT.replace("prompts/", "../../prompts/")},
+        ("prompts/review.md",),
+    ),
     "a .env": (
         {"zeus.yaml": HEAD + "instructions: {file: '${TASK}'}\n", ".env": "TASK=prompts/review.md\n"},
         ("prompts/review.md",),

@@ -609,7 +609,10 @@ async def test_a_decision_is_sent_before_the_user_answers_the_next_question() ->
     assert decided == ["a1"]
 
 
-UNTOLD = {"run_id", "digest", "workspace", "remembered_as", "decision", "decided_ms", "withdrawn"}
+UNTOLD = {
+    *("run_id", "digest", "workspace", "remembered_as", "decision", "decided_ms", "withdrawn"),
+    *("written", "made_beside"),
+}
 """Fields that a person who decides is not shown, and that the service keeps for itself."""
 
 

@@ -624,6 +624,20 @@ def test_an_error_in_a_config_elsewhere_shows_no_line_of_it(
         assert "password" not in result.out + result.err
 
 
+def test_a_home_of_the_project_that_is_a_link_makes_nothing_elsewhere_its_own(
+    project: Project, zeus: Zeus
+) -> None:
+    other = project.folder.parent / "other"
+    other.mkdir()
+    (other / "base.yaml").write_text("a: b: password\n")
+    (project.folder / ".zeus").symlink_to(project.folder.parent)
+    project.write("zeus.yaml", AGENT + "extends: ../other/base.yaml\n")
+    result = zeus("validate")
+    assert result.exit_code == 3
+    assert "base.yaml:1:" in result.out
+    assert "password" not in result.out + result.err
+
+
 def test_an_error_in_a_file_of_the_user_shows_its_line(project: Project, zeus: Zeus) -> None:
     home = Path(os.environ["HOME"])
     unsound = "a: b: shown-line\n"

@@ -332,6 +332,22 @@ async def test_calls_at_one_place_that_are_decided_one_after_the_other_come_to_a
     assert effects(folder) == [*(["mine", "mine"] if again else []), "two"]
 
 
+@pytest.mark.parametrize("answer", ["reject", "changed", "approve"])
+async def test_a_decision_is_not_about_an_allowed_call_that_a_middleware_makes_first(
+    folder: Path, answer: str
+) -> None:
+    rules = {"allow": [{"pay": {"what": "one"}}]}
+    async with agent(folder, "call", rules, {}, first="twice") as living:
+        session = (await play(living, "go"))[-1].session  # type: ignore[union-attr]
+        assert effects(folder) == ["one"]
+        (pending,) = await living.pending_approvals()
+        await living.decide(session, {pending.id: ANSWERS[answer]})
+        events = await events_of(living.resume(session))
+        assert isinstance(events[-1], RunCompleted), events[-1]
+    runs = {"reject": [], "changed": ["mine"], "approve": ["two"]}[answer]
+    assert effects(folder) == ["one", "one", *runs]
+
+
 @pytest.mark.parametrize("later", ["none", "judge", "rule"])
 async def test_the_model_is_told_what_a_person_changed_and_said_under_a_config_that_does_not_ask(
     folder: Path, later: str

@@ -197,8 +197,8 @@ class Checked:
 
     @property
     def private_homes(self) -> Sequence[Path]:
-        """The Homes of the project and the user, without those of installed distributions."""
-        return _private(self.homes, self.registry)
+        """The Homes of the project and the user, there or not, without those of installed distributions."""
+        return _private(self.homes, self.registry, self.directory, self.given_environ)
 
     @property
     def secrets(self) -> Redactor:
@@ -456,8 +456,7 @@ def _examined(document: Document, *, directory: Path, environ: Mapping[str, str]
         # What a session or a user has there alone is known where their plan runs (`workspace_secrets`).
         shared=[document.directory / workspace.root] if workspace.per else (),
         is_workspace=is_workspace_name if workspace.per else lambda _: False,
-        # Also those that are not there yet, since the next run would look there.
-        homes=list(dict.fromkeys((*_private(homes, registry), directory / ".zeus", *user_home(environ)))),
+        homes=_private(homes, registry, directory, environ),
         given=trust.paths,
         environ=environ,
         folders_named=partial(folders_named, document.directory),
@@ -529,9 +528,13 @@ def discovered(
     return discover(plugins, environ=environ, directory=folder, homes=own, trust=trust)
 
 
-def _private(homes: Iterable[Path], registry: Registry) -> Sequence[Path]:
+def _private(
+    homes: Iterable[Path], registry: Registry, directory: Path, environ: Mapping[str, str]
+) -> Sequence[Path]:
     installed = {home for plugin, home in registry.homes if plugin.distribution is not None}
-    return [home for home in homes if home not in installed and home != bundled_home()]
+    found = (home for home in homes if home not in installed and home != bundled_home())
+    # Also those that are not there yet, since the next run would look there.
+    return list(dict.fromkeys((*found, directory / ".zeus", *user_home(environ))))
 
 
 def _with_plugins(error: ConfigError, document: Document, registry: Registry) -> ConfigError | MissingError:

@@ -212,18 +212,21 @@ class ApprovalBroker:
             else replace(request, written=call.arguments)
         )
 
+    def _is_beside(self, request: ApprovalRequest) -> bool:
+        """Whether another call was made at this place first. Each look at a call asks, so the first one is known."""
+        return self._first_at.setdefault(request.place, request.digest) != request.digest
+
     async def _asked_call(self, request: ApprovalRequest) -> AskedCall:
         from zeus_runtime.store.former_decisions import AskedCall
 
         assert self._thread is not None, "a run begins before its calls"
-        first = self._first_at.setdefault(request.place, request.digest)
         return AskedCall(
             self._thread,
             self._run_id,
             self._as_written(request),
             self._known,
             is_resumed=await self._was_asked_at(request.place),
-            is_beside=first != request.digest,
+            is_beside=self._is_beside(request),
         )
 
     def judged_by(self, judge: Judge) -> None:
@@ -310,6 +313,7 @@ class ApprovalBroker:
         from zeus_runtime.store.approvals import close, is_asked
 
         assert self._thread is not None, "a run begins before its calls"
+        self._is_beside(request)
         if not await self._asked_before():
             return None
         if waits_on and await is_asked(self._log, self._thread, self._run_id, request.place):
@@ -329,6 +333,7 @@ class ApprovalBroker:
             ApprovalPending: the request from then is still undecided, or the call that it approved was interrupted, or
                 a person changed the call's arguments when its tool had another setting.
         """
+        self._is_beside(request)
         if self._given_log is None or self._thread is None or request.place in self._heard:
             return None
         former = await self._changed(request)
@@ -744,7 +749,17 @@ class ApprovalBroker:
 
 def masked_pending(pending: PendingApproval, known: Callable[[Any], Any]) -> PendingApproval:
     """A stored request with the secrets masked that are known now, some of which may be newer than the request."""
-    names = ("arguments", "reason", "schema", "told", "begun_with", "approved_with", "facts", "written")
+    names = (
+        "arguments",
+        "reason",
+        "schema",
+        "told",
+        "begun_with",
+        "approved_with",
+        "facts",
+        "written",
+        "call_id",
+    )
     masked = known([getattr(pending, name) for name in names])
     return replace(pending, **dict(zip(names, masked, strict=True)))
 
