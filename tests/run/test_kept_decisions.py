@@ -386,6 +386,35 @@ async def test_what_a_person_changes_at_the_question_that_comes_again_is_judged(
     assert kind != "call" or "is not allowed with these arguments" in told
 
 
+async def test_a_person_may_write_a_command_that_rules_cannot_judge_at_the_question_that_comes_again(
+    folder: Path,
+) -> None:
+    """As at the first question: Zeus would ask about it, and a person is asked."""
+
+    def running(rules: dict[str, Any], access: dict[str, str]) -> Agent:
+        yaml = (
+            f"middlewares: {json.dumps([{'approve': rules}])}\nworkspace: {json.dumps({'access': access})}\n"
+        )
+        config = write_agent(folder, yaml + storage(SQLITE_URL), tools="[shell]")
+        model = script(calling(call("run_command", "c1", command="echo model")), "done")
+        return Agent.from_config(config, directory=folder, model=model)
+
+    async with running({}, {}) as living:
+        session = (await play(living, "go"))[-1].session  # type: ignore[union-attr]
+        (pending,) = await living.pending_approvals()
+        await living.decide(session, {pending.id: Decision("approve", arguments={"command": "echo mine"})})
+
+    class Person:
+        async def ask(self, pending: PendingApproval) -> Decision:
+            return Decision("approve", arguments={"command": "for each in a b; do echo $each; done"})
+
+    rules = {"mode": "run_everything", "deny": [{"run_command": {"command": "git push *"}}]}
+    async with running(rules, {"other.md": "deny"}) as living:
+        events = await events_of(living.resume(session, approvals=Person()))
+    (result,) = (each.content for each in events if isinstance(each, ToolCallResult))
+    assert "a\nb" in result, result
+
+
 @pytest.mark.parametrize("answer", ["deny", "Reject", "no", "", None, False, True, "withdrawn", {}])
 def test_only_two_answers_are_decisions(answer: Any) -> None:
     with pytest.raises(UsageError, match="is not a decision"):

@@ -325,11 +325,12 @@ async def test_the_session_of_a_sub_agents_own_sub_agent_is_shown_and_begins_no_
             for path, body in (
                 (f"/v1/sessions/{each}/runs", {"prompt": "more"}),
                 (f"/v1/sessions/{each}/what-if", other),
+                (f"/v1/sessions/{each}/rollback", {"to": 1}),
                 ("/v1/backtests", {"sessions": [each], "policies": {"other": "[]"}}),
             )
         ]
         turns = [(await client.get(f"/v1/sessions/{each}/runs")).json() for each in inner]
     assert len(told) == 3
     assert '"Low."' in told["mid/low"], told
-    assert [(each.status_code, "works for" in each.text) for each in refused] == [(422, True)] * 6
+    assert [(each.status_code, "works for" in each.text) for each in refused] == [(422, True)] * 8
     assert turns == [[], []]

@@ -161,9 +161,10 @@ async def test_a_former_decision_is_found_by_the_place_after_a_resume_and_elsewh
         await settle(log, await put(log, asked_call(thread, taken), {"path": 5}), Decision("reject"))
         for change, is_rejected in (
             ({"arguments": {"path": "other"}}, True),
-            ({"arguments": {"path": "other"}, "tool": "edit_file"}, False),
+            ({"arguments": {"path": "other"}, "tool": "edit_file"}, True),
             ({"arguments": {"path": "5"}, "place": "9"}, True),
             ({"arguments": {"path": "other"}, "place": "11"}, False),
+            ({"arguments": {"path": "5"}, "place": "12", "tool": "edit_file"}, False),
         ):
             call = asked_call(thread, replace(ASKED, **change), is_resumed=True)  # type: ignore[arg-type]
             found = await put(log, call, call.request.arguments)

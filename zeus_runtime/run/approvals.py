@@ -153,7 +153,7 @@ class ApprovalBroker:
         self.signing = signing or Signing()
         self._clocks = tuple(clocks)
         self._judges: list[Judge] = []
-        self._refuses: list[Refuses] = []
+        self._refuses: list[tuple[Refuses, Refuses]] = []
         self._checks: list[Check] = []
         self._thread: Thread | None = None
         self._run_id = ""
@@ -204,13 +204,11 @@ class ApprovalBroker:
             return request
         call, find = self._made_calls[place]
         tool = find(call.name) if call.name == request.tool else None
-        if tool is None or not is_same(fitted_arguments(tool, call), request.arguments):
+        # Most tools take just what the model wrote.
+        if is_same(call.arguments, request.arguments) or tool is None:
             return request
-        return (
-            request
-            if is_same(call.arguments, request.arguments)
-            else replace(request, written=call.arguments)
-        )
+        is_made_of_it = is_same(fitted_arguments(tool, call), request.arguments)
+        return replace(request, written=call.arguments) if is_made_of_it else request
 
     def _is_beside(self, request: ApprovalRequest) -> bool:
         """Whether another call was made at this place first. Each look at a call asks, so the first one is known."""
@@ -233,9 +231,9 @@ class ApprovalBroker:
         """Add ``judge``, which says of each call whether it needs approval."""
         self._judges.append(judge)
 
-    def refused_by(self, refuses: Refuses) -> None:
-        """Add ``refuses``, which judges sub-agents' calls, and arguments that a person changed below its middleware."""
-        self._refuses.append(refuses)
+    def refused_by(self, refuses: Refuses, *, of_person: Refuses | None = None) -> None:
+        """Add ``refuses``, which judges sub-agents' calls, and ``of_person``, which judges what a person changed."""
+        self._refuses.append((refuses, of_person or refuses))
 
     def checked_by(self, check: Check) -> None:
         """Add ``check``, which judges the arguments that finally run."""
@@ -255,12 +253,18 @@ class ApprovalBroker:
 
         Args:
             files: the workspace of the run that calls, in which the call's paths are meant.
-            own: with the rules of this run, which have judged what it called itself, but nothing that came later.
+            own: with the rules of this run about arguments that a person wrote below its middlewares.
         """
-        for refuses in self._refuses if own else ():
+        for _, of_person in self._refuses if own else ():
+            if why := of_person(tool, arguments, files):
+                return why
+        return None if self._above is None else self._above._refusal(tool, arguments, files)
+
+    def _refusal(self, tool: Tool, arguments: Mapping[str, JSON], files: WorkspaceFiles) -> str | None:
+        for refuses, _ in self._refuses:
             if why := refuses(tool, arguments, files):
                 return why
-        return None if self._above is None else self._above.refusal(tool, arguments, files, own=True)
+        return self.refusal(tool, arguments, files, own=False)
 
     async def objection(
         self, tool: Tool, call: ToolCall, arguments: Mapping[str, JSON], files: WorkspaceFiles
@@ -269,7 +273,7 @@ class ApprovalBroker:
 
         No person is asked: who was asked about the call has seen other arguments.
         """
-        if why := self.refusal(tool, arguments, files, own=True):
+        if why := self._refusal(tool, arguments, files):
             return f"it is not allowed: {why}"
         if await self.requires(replace(call, arguments=arguments)):
             return "it needs an approval of its own"
@@ -337,7 +341,8 @@ class ApprovalBroker:
         if self._given_log is None or self._thread is None or request.place in self._heard:
             return None
         former = await self._changed(request)
-        # A middleware of this config asks by itself; this is for a run that began under another one.
+        # A middleware of this config asks by itself; this is for a run that began under another one. What was decided
+        # then holds also where the middleware looks for no decision.
         if self._judges and former is None:
             is_decided = any(place == request.place for place, _ in self._approved)
             return None if is_decided else await self.settled(request)
@@ -846,8 +851,8 @@ class CallApprovals:
     def judged_by(self, judge: Judge) -> None:
         self._broker.judged_by(judge)
 
-    def refused_by(self, refuses: Refuses) -> None:
-        self._broker.refused_by(refuses)
+    def refused_by(self, refuses: Refuses, *, of_person: Refuses | None = None) -> None:
+        self._broker.refused_by(refuses, of_person=of_person)
 
     def checked_by(self, check: Check) -> None:
         self._broker.checked_by(check)

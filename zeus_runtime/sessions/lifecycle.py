@@ -133,13 +133,15 @@ class SessionLifecycle:
             the number of messages of the conversation that were set aside.
 
         Raises:
-            UsageError: the session or message does not exist, nothing comes after it, or the session is running.
+            UsageError: the session or message does not exist, nothing comes after it, or the session is running or a
+                sub-agent's.
         """
         from zeus_runtime.store.branch import line_of
         from zeus_runtime.store.rollbacks import roll_back, rollbacks
 
         async with self.claimed(session, archived=False) as thread:
-            # In the claim's first transaction: no other process can add a message after it.
+            await self._refuse_sub_agents(thread)
+            # In the claim: no other process can add a message after it.
             entries = await self.log.read(thread)
             line = line_of(await rollbacks(self.log, thread))
             on_line = [entry for entry in entries if line.place(entry.seq) is not None]

@@ -24,7 +24,7 @@ class AskedCall:
     """A call, or a question during one, about which decisions are looked up.
 
     An answer of the model has one call at a place of a run. So after a resume a decision at the place is about this
-    call, whatever makes other arguments of it than the person saw: a secret that is masked by now, a hook, or its tool.
+    call, whatever makes another one of it than the person saw: a secret that is masked by now, a middleware, its tool.
 
     Args:
         thread, run_id: the session and the run.
@@ -98,7 +98,7 @@ def rejection(connection: Connection, call: AskedCall, *, with_files: bool = Fal
     place = APPROVAL.c.place == call.request.place
     if with_files:
         place |= APPROVAL.c.place.startswith(f"{call.request.place}:")
-    found = _of_tool(call, all_of(connection, requests().where(*call.in_run, IS_REJECTED, place)))
+    found = all_of(connection, requests().where(*call.in_run, IS_REJECTED, place))
     exact = next(filter(call.is_same, found), None)
     found = [each for each in found if not each.made_beside]
     if exact is not None or not found or not call.counts_by_place:
@@ -169,10 +169,6 @@ def _last_approval(connection: Connection, call: AskedCall) -> PendingApproval |
     """The approval of the call that was given last, whatever setting its tool had."""
     approved = requests().where(*call.at_place, APPROVAL.c.verdict == "approve").order_by(None)
     last = approved.order_by(APPROVAL.c.decided_ms.desc(), APPROVAL.c.created_ms.desc())
-    found = _of_tool(call, all_of(connection, last))
+    found = all_of(connection, last)
     counts = call.counts_by_place
     return next((each for each in found if (counts and not each.made_beside) or call.is_same(each)), None)
-
-
-def _of_tool(call: AskedCall, found: Sequence[PendingApproval]) -> list[PendingApproval]:
-    return [each for each in found if each.tool == call.request.tool]

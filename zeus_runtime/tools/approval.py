@@ -533,10 +533,12 @@ class Approvals(Protocol):
         """Use ``judge`` to find out before each call whether it needs approval (for the event ``tool_call``)."""
         ...
 
-    def refused_by(self, refuses: Refuses) -> None:
+    def refused_by(self, refuses: Refuses, *, of_person: Refuses | None = None) -> None:
         """Use ``refuses`` for each call of the run's sub-agents, at any depth, whatever their own rules say.
 
-        Also for arguments that a person changes where this config asks about nothing and the run resumes a question.
+        Args:
+            of_person: judges arguments that a person wrote where this config asked about nothing, and the run resumes a
+                question; without it, ``refuses`` does.
         """
         ...
 

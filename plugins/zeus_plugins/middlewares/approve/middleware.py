@@ -50,7 +50,7 @@ class Approve(Middleware):
             options, partial(leads_to, files), partial(reaches, files, files), context.tools.values
         )
         self._approvals.judged_by(self._needs_approval)
-        self._approvals.refused_by(self._denied)
+        self._approvals.refused_by(self._denied, of_person=self._refused)
 
     async def wrap_tool_call(self, call: ToolCall, call_next: CallTool) -> ToolResult:
         judged = await self._judged(call)
@@ -126,6 +126,10 @@ class Approve(Middleware):
 
     def _denied(self, tool: Tool, arguments: Mapping[str, Any], files: WorkspaceFiles) -> str | None:
         return self._policy.denied(tool, arguments, partial(reaches, self._files, files))
+
+    def _refused(self, tool: Tool, arguments: Mapping[str, Any], _files: WorkspaceFiles) -> str | None:
+        verdict = self._policy.ruled(tool, arguments)
+        return verdict.reason if verdict is not None and verdict.action == "deny" else None
 
     async def _needs_approval(self, call: ToolCall) -> bool:
         judged = await self._judged(call)
