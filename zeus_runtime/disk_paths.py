@@ -64,7 +64,7 @@ def plain_path(path: str | Path) -> str:
 
 
 def place_of(file: Path) -> str:
-    """Where a text stands: the links of its folder are resolved, but not its own.
+    """The place of a text: the links of its folder are resolved, but not its own.
 
     A link gives one text several places, and its relative paths start in the link's folder: it names other files there.
     """

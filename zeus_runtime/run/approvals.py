@@ -210,21 +210,22 @@ class ApprovalBroker:
         is_made_of_it = is_same(fitted_arguments(tool, call), request.arguments)
         return replace(request, written=call.arguments) if is_made_of_it else request
 
-    def _is_beside(self, request: ApprovalRequest) -> bool:
-        """Whether another call was made at this place first. Each look at a call asks, so the first one is known."""
-        return self._first_at.setdefault(request.place, request.digest) != request.digest
+    def _note_first(self, request: ApprovalRequest) -> None:
+        """Note a call if it is the first one at its place: a middleware may make others beside it."""
+        self._first_at.setdefault(request.place, request.digest)
 
     async def _asked_call(self, request: ApprovalRequest) -> AskedCall:
         from zeus_runtime.store.former_decisions import AskedCall
 
         assert self._thread is not None, "a run begins before its calls"
+        self._note_first(request)
         return AskedCall(
             self._thread,
             self._run_id,
             self._as_written(request),
             self._known,
             is_resumed=await self._was_asked_at(request.place),
-            is_beside=self._is_beside(request),
+            is_beside=self._first_at[request.place] != request.digest,
         )
 
     def judged_by(self, judge: Judge) -> None:
@@ -317,7 +318,7 @@ class ApprovalBroker:
         from zeus_runtime.store.approvals import close, is_asked
 
         assert self._thread is not None, "a run begins before its calls"
-        self._is_beside(request)
+        self._note_first(request)
         if not await self._asked_before():
             return None
         if waits_on and await is_asked(self._log, self._thread, self._run_id, request.place):
@@ -337,7 +338,7 @@ class ApprovalBroker:
             ApprovalPending: the request from then is still undecided, or the call that it approved was interrupted, or
                 a person changed the call's arguments when its tool had another setting.
         """
-        self._is_beside(request)
+        self._note_first(request)
         if self._given_log is None or self._thread is None or request.place in self._heard:
             return None
         former = await self._changed(request)

@@ -218,14 +218,9 @@ class SessionLifecycle:
         return await archive(self.log, thread)
 
     async def _refuse_sub_agents(self, thread: Thread) -> None:
-        from zeus_runtime.store.session_tree import parent_of
+        from zeus_runtime.store.session_tree import refuse_inner
 
-        parent = await parent_of(self.log, thread)
-        if parent is not None:
-            raise UsageError(
-                f"the session {thread.session} works for {parent}",
-                remedy=f"Name {parent}: its sub-agents' sessions go along.",
-            )
+        await self.log.database.run(lambda connection: refuse_inner(connection, thread))
 
     @asynccontextmanager
     async def claimed(self, session: str, *, archived: bool = True) -> AsyncIterator[Thread]:

@@ -93,8 +93,11 @@ def _decision(stored: dict[str, Any]) -> Decision:
         # An older Zeus stored what a program gave: only a sound approval is one.
         is_approved = stored["answer"] == "approve" and isinstance(stored["arguments"], dict | None)
         told = "" if stored["reason"] is None else str(stored["reason"])
-        return Decision(
-            "approve" if is_approved else "reject", told, stored["arguments"] if is_approved else None
+        by = stored.get("by", "user")
+        return (
+            Decision("approve", told, stored["arguments"], by=by)
+            if is_approved
+            else Decision("reject", told, by=by)
         )
 
 

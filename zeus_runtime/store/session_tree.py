@@ -239,7 +239,7 @@ async def outermost_of(log: ThreadLog, session: str) -> str | None:
 
 
 def refuse_inner(connection: Connection, thread: Thread) -> None:
-    """Refuse a sub-agent's session: its parent's agent alone begins its runs.
+    """Refuse a sub-agent's session: its parent's agent alone begins its runs, and it is kept with its parent.
 
     Raises:
         UsageError: it works for another session.
@@ -247,7 +247,7 @@ def refuse_inner(connection: Connection, thread: Thread) -> None:
     if (parent := parent_in(connection, thread)) is not None:
         raise UsageError(
             f"the session {thread.session} works for {parent}",
-            remedy=f"Use {parent}; it resumes this one.",
+            remedy=f"Name {parent}: its sub-agents' sessions go along.",
         )
 
 

@@ -35,7 +35,7 @@ def upgrade() -> None:
 
 
 def _digest(place: str, request: str) -> str:
-    """That of the call, without the setting."""
+    """The digest of a call, without the setting."""
     told = json.loads(request)
     form = [told.get("schema")] if "." in place else []
     text = json.dumps([told["tool"], told["arguments"], *form], sort_keys=True, ensure_ascii=False)
