@@ -159,6 +159,12 @@ def links_passed(paths: Iterable[str]) -> set[str]:
     return set(filter(os.path.islink, passed))
 
 
+def passes_link_in(path: Path, folder: Path) -> bool:
+    """Whether the system follows a link that lies in ``folder`` on the way to an absolute path."""
+    within = real_path(folder)
+    return any(is_in(link, within) for link in links_passed([str(path)]))
+
+
 def are_one_folder(one: str, other: str) -> bool:
     """Whether two absolute paths of equally many parts, whose names some file system takes for equal, lead to one file.
 

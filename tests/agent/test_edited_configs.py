@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -111,6 +112,39 @@ async def test_a_run_changes_nothing_that_the_config_names_since_an_edit(tmp_pat
         assert written(tmp_path, *closed, *files) == []
         await agent.run(" ".join(closed))
         assert written(tmp_path, *closed) == [], "also later, in another session"
+
+
+@pytest.mark.parametrize("is_new", [False, True])
+@pytest.mark.parametrize(
+    ("variable", "home"), [("HOME", ".config/zeus"), ("XDG_CONFIG_HOME", "zeus"), ("ZEUS_HOME", "")]
+)
+async def test_what_the_next_run_finds_by_the_variables_of_the_process_is_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, home: str, *, is_new: bool
+) -> None:
+    """A program that gave its agent variables of its own left open what the presets of its user name."""
+    project, user = tmp_path / "project", tmp_path / "user"
+    user.mkdir()
+    project.mkdir()
+    monkeypatch.setenv(variable, str(user))
+    monkeypatch.setenv("TASKS", str(project / "tasks"))
+    presets = {
+        "base.yaml": f"version: 1\nprompt: {{files: {{x: {project}/prompts/review.md}}}}\n",
+        "helper.yaml": HEAD + "mcpServers: {s: {command: python3, args: [srv.py]}}\n",
+        "dev.yaml": HEAD
+        + "extends: base\ninstructions: {file: '${TASKS}/dev.md'}\n"
+        + "agents: {a: {description: d, config: helper, overrides: {mcpServers: {s: {cwd: TOOLS}}}}}\n".replace(
+            "TOOLS", f"{project}/tools"
+        ),
+    }
+    add = partial(put, user / home / "configs", presets)
+    closed = ("prompts/review.md", "tasks/dev.md", "tools/srv.py")
+    if not is_new:
+        add()
+    async with agent_of(project) as agent:
+        if is_new:
+            add()
+        await agent.run(" ".join((*closed, "notes.md")))
+    assert written(project, *closed, "notes.md") == ["notes.md"]
 
 
 NO_SERVERS: Final = '{"mcpServers": {}}'

@@ -624,17 +624,36 @@ def test_an_error_in_a_config_elsewhere_shows_no_line_of_it(
         assert "password" not in result.out + result.err
 
 
-def test_a_home_of_the_project_that_is_a_link_makes_nothing_elsewhere_its_own(
-    project: Project, zeus: Zeus
+@pytest.mark.parametrize(
+    ("link", "words", "extends"),
+    [
+        (".zeus", ["validate"], "../other/base.yaml"),
+        (".zeus/configs", ["validate", "base"], ""),
+        ("conf", ["validate", "conf/base.yaml"], ""),
+        ("conf", ["serve", "conf"], ""),
+        ("team", ["validate"], "../other/base.yaml"),
+        ("home/.config/zeus", ["validate"], "../other/base.yaml"),
+    ],
+)
+def test_a_folder_that_a_link_of_the_project_leads_to_is_not_its_own(
+    project: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch, link: str, words: list[str], extends: str
 ) -> None:
-    other = project.folder.parent / "other"
+    other, way = project.folder.parent / "other", project.folder.parent / "way"
     other.mkdir()
     (other / "base.yaml").write_text("a: b: password\n")
-    (project.folder / ".zeus").symlink_to(project.folder.parent)
-    project.write("zeus.yaml", AGENT + "extends: ../other/base.yaml\n")
-    result = zeus("validate")
+    project.write("zeus.yaml", AGENT + (f"extends: {extends}\n" if extends else ""))
+    (project.folder / link).parent.mkdir(parents=True, exist_ok=True)
+    (project.folder / link).symlink_to(other)
+    # A way of the user's own that leads into the project changes nothing.
+    way.symlink_to(project.folder)
+    if link == "team":
+        monkeypatch.setenv("ZEUS_HOME", str(way / "team"))
+    if link.startswith("home"):
+        monkeypatch.setenv("HOME", str(way / "home"))
+        monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    result = zeus(*words)
     assert result.exit_code == 3
-    assert "base.yaml:1:" in result.out
+    assert "base.yaml:1:" in result.out + result.err
     assert "password" not in result.out + result.err
 
 

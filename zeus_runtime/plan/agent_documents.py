@@ -15,6 +15,7 @@ from zeus_runtime.config.yaml.tree import find, plain, show_path
 from zeus_runtime.disk_paths import expanded, is_file_name, is_folder, shown_below
 from zeus_runtime.errors import ZeusError
 from zeus_runtime.registry import installed_homes, search_path
+from zeus_runtime.registry.home import homes_of_next_run
 from zeus_runtime.trust.layers import permit_layer
 
 if TYPE_CHECKING:
@@ -91,7 +92,8 @@ def homes_of(checked: Checked, root: Node, folders: Mapping[str, Path]) -> tuple
         return (home.folder for home in installed_homes(rules, environ) if name in home.names)
 
     there = (each for each in named if plugin_named(each) or is_folder(Path(each)))
-    return search_path(directory=checked.directory, environ=environ, homes=there, homes_of=of_plugin)
+    own = homes_of_next_run(checked.directory, environ)
+    return search_path(directory=checked.directory, environ=environ, homes=there, homes_of=of_plugin, own=own)
 
 
 def _document(

@@ -39,7 +39,7 @@ from zeus_runtime.disk_paths import expanded, is_file, is_file_name, place_of, p
 from zeus_runtime.errors import MissingError
 from zeus_runtime.plan.agent_documents import as_agent, homes_of
 from zeus_runtime.plan.executed_parts import folders_named, project_of
-from zeus_runtime.registry import installed_homes, search_path
+from zeus_runtime.registry import installed_homes
 from zeus_runtime.tools.own_folders import ARCHIVES, OWN_SANDBOXES
 
 if TYPE_CHECKING:
@@ -233,8 +233,10 @@ class _Stacks:
         # All that `zeus run` takes as its main file, also a preset that the loaded config extends.
         mains = [each.file for each in config_places(checked.document, given)]
         mains += chain.from_iterable(map(presets_in, checked.private_homes))
-        near = search_path(directory=checked.directory, environ=checked.given_environ)
-        start = _Tree(_NOTHING, {}, checked.directory, near, checked.given_environ)
+        # A program may give its agent an environment of its own; the next run has the variables of the process.
+        environ = {**checked.process_environ, **checked.given_environ}
+        near = homes_of(checked, _NOTHING, {})
+        start = _Tree(_NOTHING, {}, checked.directory, near, environ)
         waiting = [_Start(main, start, env) for main in mains for env in (None, *overlays(main))]
         # Also those to which only a value leads that a stronger layer or a variable replaces.
         start = start._replace(homes=checked.homes, environ=checked.environ)

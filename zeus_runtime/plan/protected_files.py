@@ -50,17 +50,22 @@ from zeus_runtime.plan.protecting import (
     add_linked_code,
     add_unasked,
     entries_of,
-    environs_of,
     forget_links,
     holds_any,
-    homes_of_user,
     real_once,
     spellings,
     work_folders,
 )
 from zeus_runtime.plan.workspace_root import workspace_root
 from zeus_runtime.plan.workspace_secrets import files_of_work
-from zeus_runtime.registry.home import HOME_FOLDERS, accounts_folder, bundled_home, user_home
+from zeus_runtime.registry.home import (
+    HOME_FOLDERS,
+    accounts_folder,
+    bundled_home,
+    environs_of_user,
+    homes_of_user,
+    user_home,
+)
 from zeus_runtime.skills.discovery import PROJECT_FOLDERS
 from zeus_runtime.tools.access import DecidingSource, is_key_name
 from zeus_runtime.tools.own_folders import STATE, UPLOADS
@@ -322,9 +327,9 @@ def _add_own_home(deciding: Deciding, checked: Checked) -> None:
     """The user's own Home, with the accounts in it."""
     # All agents of the user read it, so only a config of their own may open it. One that lies in the project asks.
     is_own = checked.trust.is_of_home(Path(checked.trust.file))
-    for home in homes_of_user(checked):
+    for home in homes_of_user(checked.environ):
         add_file(deciding, home, DECIDES if is_own else DECIDES_ALL, is_liftable=is_own)
-    for environ in environs_of(checked):
+    for environ in environs_of_user():
         for home in user_home(environ):
             add_unasked(deciding, home)
         accounts = accounts_folder(environ)
@@ -436,7 +441,7 @@ def _add_homes(
         *checked.document.homes,
         *(home for _, home in checked.registry.homes),  # their presets are found without being listed
         *homes,
-        *homes_of_user(checked),
+        *homes_of_user(checked.environ),
     )
     folders = {home / each for home in searched for each in HOME_FOLDERS}
     bundled = bundled_home()

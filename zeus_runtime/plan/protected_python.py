@@ -20,11 +20,11 @@ from zeus_runtime.plan.protecting import (
     add_file,
     add_unasked,
     entries_of,
-    environs_of,
     holds_any,
     real_once,
     work_folders,
 )
+from zeus_runtime.registry.home import environs_of_user
 from zeus_runtime.tools.own_folders import marks_folder
 from zeus_runtime.trust.compiled import compiled_folder
 from zeus_runtime.trust.decision import records_folder
@@ -99,7 +99,7 @@ def add_runtime(deciding: Deciding, checked: Checked, forms: Iterable[str]) -> N
             if not is_work and deciding.find(at) is None:
                 deciding.add_names(at, name, _EXECUTED)
     found = (records_folder, marks_folder, compiled_folder)
-    kept = (folder(environ) for environ in environs_of(checked) for folder in found)
+    kept = (folder(environ) for environ in environs_of_user() for folder in found)
     for own in dict.fromkeys((checked.trust.records, *kept)):
         if own is not None:
             add_file(deciding, own, DECIDES_ALL, is_liftable=False)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from zeus_runtime.disk_paths import expanded, home_folders, is_in, real_path
+from zeus_runtime.disk_paths import expanded, is_in, real_path
 from zeus_runtime.plan.workspace_root import workspace_root
-from zeus_runtime.registry.home import user_home
 from zeus_runtime.skills.discovery import FILE as SKILL_FILE
 from zeus_runtime.tools.links import links_from
 from zeus_runtime.trust.databases import is_database, logs
@@ -110,19 +109,6 @@ def entries_of(folder: str | os.PathLike[str]) -> list[os.DirEntry[str]]:
             return list(found)
     except OSError:
         return []
-
-
-def environs_of(checked: Checked) -> tuple[Mapping[str, str], ...]:
-    """The variables by which this process, and the next one in each home folder of the user, finds the user's files."""
-    process = checked.process_environ
-    return (process, *({"HOME": str(home)} for home in home_folders(process)))
-
-
-def homes_of_user(checked: Checked) -> Iterable[Path]:
-    """The user's own Homes, there or not."""
-    # A project's `.env` or a program's mapping may name another Home for this run; the next run reads the user's own.
-    environs = (*environs_of(checked), checked.environ)
-    return dict.fromkeys(home for environ in environs for home in user_home(environ))
 
 
 def spellings(file: Path) -> Iterable[str]:

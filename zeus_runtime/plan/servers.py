@@ -10,7 +10,7 @@ from zeus_runtime.config import ConfigError
 from zeus_runtime.config.mcp import Connectors, server_problems
 from zeus_runtime.disk_paths import real_path
 from zeus_runtime.plan.components import planned_component
-from zeus_runtime.plan.protecting import homes_of_user
+from zeus_runtime.registry.home import homes_of_user
 
 if TYPE_CHECKING:
     from zeus_runtime.config import Diagnostic
@@ -108,7 +108,7 @@ def _in_homes(checked: Checked) -> Iterator[Diagnostic]:
         if server.cwd and not server.disabled:
             # Only the folder itself and those in it: from a folder above, a name would have to spell the way.
             cwd = Path(real_path(checked.directory / server.cwd))
-            if any(cwd.is_relative_to(real_path(home)) for home in homes_of_user(checked)):
+            if any(cwd.is_relative_to(real_path(home)) for home in homes_of_user(checked.environ)):
                 yield checked.diagnostic(
                     "mcp-server",
                     f"the server {name!r} starts in your own Home ({cwd}), whose prompts and configs are trusted"

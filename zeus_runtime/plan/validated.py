@@ -38,6 +38,7 @@ from zeus_runtime.registry import (
     search_path,
     user_home,
 )
+from zeus_runtime.registry.home import homes_of_next_run
 from zeus_runtime.tools.moved_links import FollowedDeciding
 from zeus_runtime.trust.decision import name_in_record, recorded_trust
 from zeus_runtime.trust.layers import permit_layer
@@ -534,7 +535,7 @@ def _private(
     installed = {home for plugin, home in registry.homes if plugin.distribution is not None}
     found = (home for home in homes if home not in installed and home != bundled_home())
     # Also those that are not there yet, since the next run would look there.
-    return list(dict.fromkeys((*found, directory / ".zeus", *user_home(environ))))
+    return list(dict.fromkeys((*found, *homes_of_next_run(directory, environ))))
 
 
 def _with_plugins(error: ConfigError, document: Document, registry: Registry) -> ConfigError | MissingError:

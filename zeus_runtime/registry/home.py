@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias, get_args
 
 from zeus_runtime.config.layers.plugin_home import plugin_named
-from zeus_runtime.disk_paths import expanded, home_folder, is_folder
+from zeus_runtime.disk_paths import expanded, home_folder, home_folders, is_folder
 from zeus_runtime.errors import MissingError, UsageError
+from zeus_runtime.process_path import given_environ
 
 Position: TypeAlias = Callable[[tuple[str | int, ...]], object]
 Folder: TypeAlias = Literal["configs", "prompts", "plugins", "skills"]
@@ -23,6 +24,7 @@ def search_path(
     homes: Iterable[str] = (),
     homes_of: Callable[[str, object], Iterable[Path]] = lambda plugin, place: (),
     position: Position = lambda path: None,
+    own: Iterable[Path] | None = None,
 ) -> tuple[Path, ...]:
     """The Homes, nearest first: the project's ``.zeus``, the YAML's, ``ZEUS_HOME``, the user's, the bundled.
 
@@ -32,6 +34,7 @@ def search_path(
         homes: the YAML's ``homes``, in their order: paths, or ``plugin:NAME``.
         homes_of: returns the Homes of a plugin that ``homes`` names (``Registry.homes_of``).
         position: returns the position of a path of keys in the YAML, for errors.
+        own: the user's own Homes; None for that of ``environ``.
 
     Raises:
         MissingError: a Home that the YAML or ``ZEUS_HOME`` names is not a folder. ``.zeus`` and the user's
@@ -47,7 +50,8 @@ def search_path(
     added = environ.get("ZEUS_HOME")
     if added:
         named.append(_existing(directory / expanded(added), "ZEUS_HOME names"))
-    candidates = [directory / ".zeus", *named, *user_home(environ), bundled_home()]
+    own = user_home(environ) if own is None else own
+    candidates = [directory / ".zeus", *named, *own, bundled_home()]
     return tuple(dict.fromkeys(filter(is_folder, candidates)))
 
 
@@ -128,6 +132,33 @@ def user_home(environ: Mapping[str, str]) -> list[Path]:
         return [Path(configured) / "zeus"]
     home = home_folder(environ)
     return [] if home is None else [home / ".config" / "zeus"]
+
+
+def environs_of_user() -> tuple[Mapping[str, str], ...]:
+    """The variables by which this process, and the next one in each home folder of the user, finds the user's files."""
+    process = given_environ()
+    return (process, *({"HOME": str(home)} for home in home_folders(process)))
+
+
+def homes_of_user(environ: Mapping[str, str]) -> Iterable[Path]:
+    """The user's own Homes, there or not, nearest first.
+
+    Args:
+        environ: the environment of a config. A project's ``.env`` or a program's mapping may name another Home for
+            this run; the next run reads those of the process.
+    """
+    return dict.fromkeys(home for each in (environ, *environs_of_user()) for home in user_home(each))
+
+
+def homes_of_next_run(directory: Path, environ: Mapping[str, str]) -> Iterable[Path]:
+    """The Homes that no config names and in which the next run may look, there or not, nearest first.
+
+    Args:
+        environ: the environment of a config, as for ``homes_of_user``.
+    """
+    added = [each.get("ZEUS_HOME") for each in (environ, given_environ())]
+    named = (directory / expanded(home) for home in added if home)
+    return dict.fromkeys((directory / ".zeus", *named, *homes_of_user(environ)))
 
 
 def accounts_folder(environ: Mapping[str, str]) -> Path | None:

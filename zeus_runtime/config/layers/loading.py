@@ -87,9 +87,8 @@ def load(
         dotenv = _dotenv(directory, layers)
     else:
         path = layers.locate(source, folder)
-        # The Homes of an agent may be those that the config above names. One of the project may be a link elsewhere.
-        own = (home for home in homes if not home.is_relative_to(directory))
-        layers.near = (path.parent, *own) if folder is None else (folder,)
+        # The Homes of an agent may be those that the config above names.
+        layers.near = (path.parent, *homes) if folder is None else (folder,)
         name = layers.shown(path)
         if text is not None:
             layers.instead[path] = text
