@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextvars import ContextVar
 from typing import Final
 
+from zeus_runtime.cutting import mask_known
 from zeus_runtime.escaping import shell_line, shell_word
 
 HIDDEN_VALUE: Final = "…"
@@ -37,6 +38,7 @@ def zeus_command(*words: str, is_argument: bool = False) -> str:
 
 def command_for(config: str | None, laid_over: Sequence[str], *words: str, is_argument: bool = False) -> str:
     """``zeus_command`` with these words for the config, as in ``name_config``."""
+    laid_over = [_shown(word) for word in laid_over]
     if not is_argument:
         return shell_line("zeus", *words, *([] if config is None else ["--config", config]), *laid_over)
     # Before the options, as a person writes it.
@@ -52,8 +54,15 @@ def completing(words: Sequence[str]) -> str:
 
 def completed(message: str) -> str:
     """A message that says how to complete the commands of ``zeus_command`` in it."""
-    is_open = any(_is_open(word) and shell_word(word) in message for word in _CONFIG.get()[1])
+    words = [_shown(word) for word in _CONFIG.get()[1]]
+    is_open = any(_is_open(word) and shell_word(word) in message for word in words)
     return f"{message}\n  {_NOTE}" if is_open and _NOTE not in message else message
+
+
+def _shown(word: str) -> str:
+    # Of a secret by what stands beside it in the config, the word alone does not tell.
+    name, sign, _ = word.partition("=")
+    return f"{name}={HIDDEN_VALUE}" if sign and mask_known(word) != word else word
 
 
 def _is_open(word: str) -> bool:

@@ -1,35 +1,75 @@
-"""Mask secrets in the log records of the libraries that send requests for Zeus.
+"""Mask secrets in the log records of libraries and of Zeus.
 
-They log the address of each request, and the key of an MCP server or a gateway may be part of it.
+Libraries log the address of each request, and the key of an MCP server or a gateway may be part of it.
 """
 
 from __future__ import annotations
 
-from traceback import format_exception
-from typing import TYPE_CHECKING, Final
+import os
+import sys
+from functools import lru_cache, partial
+from pathlib import Path
+from traceback import TracebackException
+from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.cutting import mask_known
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from logging import LogRecord
 
-# A filter of a logger does not see the records of the loggers below it, so each is named.
-_LOGGERS: Final = (
-    *("httpx", "httpx2", "openai._base_client", "urllib3.connectionpool", "urllib3.util.retry"),
-    *("httpcore.connection", "httpcore.http11", "httpcore.http2", "httpcore.proxy", "httpcore.socks"),
-    *("httpcore2.connection", "httpcore2.http11", "httpcore2.http2", "httpcore2.proxy", "httpcore2.socks"),
-)
+# Also where they are no installed code, as in a clone.
+_OWN: Final = frozenset({"zeus_runtime", "zeus_plugins"})
+_PYTHON: Final = Path(os.__file__).parent
 
 
 def mask_library_records() -> None:
-    """From now on, mask what this process knows (``mask_before_cutting``) in these records, whoever handles them."""
+    """From now on, mask what this process knows (``mask_before_cutting``) in these records, whoever handles them.
+
+    A program's own record factory makes the records as before. One that it sets later and that does not call the
+    former one takes this away, until the next call here.
+    """
     import logging
 
-    for name in _LOGGERS:
-        logging.getLogger(name).addFilter(_mask)
+    # A filter of a logger would not see the records of the loggers below it, nor of those that are made later.
+    former = logging.getLogRecordFactory()
+    if not (isinstance(former, partial) and former.func is _made):
+        logging.setLogRecordFactory(partial(_made, former))
 
 
-def _mask(record: LogRecord) -> bool:
+def _made(factory: Callable[..., LogRecord], *args: Any, **named: Any) -> LogRecord:
+    record = factory(*args, **named)
+    if not _is_the_programs_own(record):
+        _mask(record)
+    return record
+
+
+def _is_the_programs_own(record: LogRecord) -> bool:
+    # `makeLogRecord` makes one without a name.
+    package = (record.name or "").partition(".")[0]
+    # A compiled library names a file of the machine that built it.
+    return not (
+        package in _OWN
+        or _is_installed(record.pathname)
+        or _is_installed(getattr(sys.modules.get(package), "__file__", None))
+    )
+
+
+@lru_cache(4096)
+def _is_installed(file: str | None) -> bool:
+    """Whether it came with Python or is in a folder that distributions are installed in."""
+    return file is not None and any(
+        Path(file).is_relative_to(folder) and (folder == _PYTHON or _has_distributions(folder))
+        for folder in map(Path, sys.path)
+    )
+
+
+@lru_cache
+def _has_distributions(folder: Path) -> bool:
+    return any(folder.glob("*.dist-info"))
+
+
+def _mask(record: LogRecord) -> None:
     try:
         text = record.getMessage()
     except Exception:  # noqa: BLE001 - an argument may raise anything
@@ -40,9 +80,13 @@ def _mask(record: LogRecord) -> bool:
     # Other records keep their arguments, which a program's handler may read.
     if shown != text:
         record.msg, record.args = shown, None
+    if record.stack_info:
+        record.stack_info = mask_known(record.stack_info)
     if record.exc_info and record.exc_info[1] is not None:
-        written = "".join(format_exception(record.exc_info[1])).rstrip("\n")
+        error = record.exc_info[1]
+        # A group's every error, since a program's handler may show more of them than Python does.
+        told = TracebackException.from_exception(error, compact=True, max_group_width=sys.maxsize)
+        written = "".join(told.format()).rstrip("\n")
         # A formatter takes this in place of the error, whose message may have the address too.
-        if (told := mask_known(written)) != written:
-            record.exc_text, record.exc_info = told, None
-    return True
+        if (masked := mask_known(written)) != written:
+            record.exc_text, record.exc_info = masked, None

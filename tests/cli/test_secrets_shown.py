@@ -108,6 +108,27 @@ def test_each_message_with_a_command_to_complete_says_so_once(
     assert needed.endswith("zeus trust zeus.yaml --set 'metadata=…'\n  with your value for …\n")
 
 
+def test_a_value_that_is_a_secret_by_the_file_is_left_to_the_user(
+    project: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = "metadata: {command: serve, args: [--token, other-one]}\n"
+    approve = "middlewares: [{approve: {mode: ask, read_tools: ask}}]\n"
+    project.agent({"call": "echo", "args": {"text": "a"}}, more=approve + arguments)
+    sets = ("--set", "metadata.args.1=Kx9mPq2vLw7tZr4bOp", "--set", "limits.max_steps=9")
+    waits = zeus("run", "zeus.yaml", "go", *sets).err
+    commands = [each for each in waits.splitlines() if "--set limits.max_steps=9" in each]
+    assert len(commands) > 1
+    assert all("--set 'metadata.args.1=…'" in each for each in commands)
+    assert waits.count("\n  with your value for …\n") == len(commands)
+    monkeypatch.delenv("ZEUS_TRUST")
+    project.write("zeus.yaml", "version: 1\nmodel: gpt-5\nmcpServers: {own: {command: node}}\n" + arguments)
+    needed = zeus("plan", *sets).err
+    command = "zeus trust zeus.yaml --set 'metadata.args.1=…' --set limits.max_steps=9"
+    assert needed.endswith(f"{command}\n  with your value for …\n")
+    refused = zeus("run", "zeus.yaml", "go", *sets).err
+    assert f"allow it: `{command}`, with your value for …" in " ".join(refused.split())
+
+
 @pytest.mark.parametrize("verb", ["trust", "validate", "plan"])
 def test_the_gap_of_a_command_is_not_a_value(project: Project, zeus: Zeus, verb: str) -> None:
     project.write("zeus.yaml", "version: 1\nmodel: gpt-5\n")

@@ -38,7 +38,9 @@ from zeus_runtime.events import (
 from zeus_runtime.models.content import FROM_RUNTIME, is_users
 from zeus_runtime.models.interface import TextDelta, ToolCallDelta
 from zeus_runtime.models.messages import to_payload
+from zeus_runtime.plan.output import PlannedOutput
 from zeus_runtime.run.growing_output import GrowingOutput
+from zeus_runtime.run.output import judged
 from zeus_runtime.run.session_files import SessionFiles
 
 FINAL = "final_answer"
@@ -124,6 +126,45 @@ async def test_other_texts_are_refused_and_the_last_one_is_in_the_error(
     assert failed.value.exit_code == 5
     assert failed.value.code == "output_invalid"
     assert why.removeprefix("$: the ") in str(failed.value)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+async def test_a_number_that_is_a_secret_is_a_text_in_the_answer(tmp_path: Path, strategy: str) -> None:
+    number = 4539578763621486
+    answer = gives(strategy, {"title": f'"{number}", \\ {number}', "stars": number})
+    environ = {"CARD_TOKEN": str(number)}
+    async with agent(tmp_path, script(answer), strategy, "  repairs: 0\n", environ=environ) as living:
+        with pytest.raises(FailedRunError, match="is not of type 'integer'") as failed:
+            await living.run("Pay")
+    assert "$.stars: <secret:CARD_TOKEN> stands for a secret that Zeus masks" in str(failed.value)
+    assert "give its variable or its key a name that does not say secret" in str(failed.value)
+    allowed = "secrets: {to_model: allow}\n"
+    async with agent(tmp_path, script(answer), strategy, allowed, environ=environ) as living:
+        assert (await living.run("Pay")).output is not None
+    config = tmp_path / "zeus.yaml"
+    text = config.read_text().replace(allowed, "")
+    config.write_text(text.replace("type: integer, minimum: 1", "type: [integer, string]"))
+    async with Agent.from_config(config, directory=tmp_path, model=script(answer), environ=environ) as living:
+        output = (await living.run("Pay")).output
+    title = '"<secret:CARD_TOKEN>", \\ <secret:CARD_TOKEN>'
+    assert output == {"title": title, "stars": "<secret:CARD_TOKEN>"}
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("<secret:A>", "<secret:A>"),
+        ("[-<secret:A>,<secret:a.b[0]>e5\n]", ["-<secret:A>", "<secret:a.b[0]>e5"]),
+        ('{"a": "<secret:A>", "<secret:A>":<secret:A>}', {"a": "<secret:A>", "<secret:A>": "<secret:A>"}),
+        ('["\\\\", <secret:A>, "\\"<secret:A>"]', ["\\", "<secret:A>", '"<secret:A>']),
+        ("It is <secret:A>.", None),
+    ],
+)
+def test_a_placeholder_in_the_place_of_a_number_is_a_text(text: str, value: Any) -> None:
+    judgement = judged(PlannedOutput({}, "prompt", "", 0), AIMessage(text))
+    assert judgement is not None
+    assert judgement.value == value
+    assert bool(judgement.problems) is (value is None)
 
 
 async def test_a_turn_asks_again_so_often_and_the_next_turn_anew(tmp_path: Path) -> None:

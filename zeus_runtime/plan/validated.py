@@ -353,7 +353,7 @@ def examine_config(
     )
     words = [document.source if config is None else str(config)]
     words += ["--env", env] if env else []
-    words += [word for each in sets for word in ("--set", shown_setting(each))]
+    words += [word for each in sets for word in ("--set", shown_setting(each, document.redactor))]
     trust = trust_of(document, words, environ=environ, trust=trust)
     return examine(document, directory=directory, environ=environ, trust=trust)
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from zeus_runtime.config.secrets.placeholders import PLACEHOLDER
 from zeus_runtime.cutting import cut_text
 from zeus_runtime.errors import RunError
 from zeus_runtime.models.answers import ended_early
@@ -21,6 +23,10 @@ if TYPE_CHECKING:
 _FENCE: Final = "```"
 _MOST_PROBLEMS: Final = 10
 _LONGEST_PROBLEM: Final = 300
+_STRING_OR_WORD: Final = re.compile(
+    rf'"(?:\\.|[^"\\])*"?|((?:{PLACEHOLDER.pattern}|[^\s"\[\]{{}},:])+)', re.DOTALL
+)
+_IS_MASKED: Final = "stands for a secret that Zeus masks"
 
 
 class Judgement(NamedTuple):
@@ -51,9 +57,16 @@ class OutputError(RunError):
     def __init__(self, form: PlannedOutput, judgement: Judgement | None) -> None:
         problems = ("there is no answer",) if judgement is None else judgement.problems
         asked = f", after {form.repairs + 1} answers (output.repairs = {form.repairs})" if judgement else ""
+        remedy = (
+            "Resume with --continue and a higher output.repairs or another prompt, or simplify the schema."
+        )
+        if any(_IS_MASKED in each for each in problems):
+            remedy = (
+                "If the masked value is no secret, give its variable or its key a name that does not say secret. "
+                "If it is one, let the schema take a text there, or set `secrets: {to_model: allow}`."
+            )
         super().__init__(
-            f"the answer does not fit output.schema{asked}: {'; '.join(problems)}",
-            remedy="Resume with --continue and a higher output.repairs or another prompt, or simplify the schema.",
+            f"the answer does not fit output.schema{asked}: {'; '.join(problems)}", remedy=remedy
         )
         self.text = "" if judgement is None else judgement.text
 
@@ -88,11 +101,16 @@ def judged(form: PlannedOutput, message: BaseMessage) -> Judgement | None:
 
 def _judged_text(form: PlannedOutput, text: str, *, is_cut: bool) -> Judgement:
     try:
-        value = strict_json(_unfenced(text))
+        value = strict_json(_STRING_OR_WORD.sub(_masked_as_text, _unfenced(text)))
     except ValueError as error:
         cut = "; it was cut at the model's output limit, so write less" if is_cut else ""
         return Judgement(None, (f"the text is not one JSON value: {error}{cut}",), text)
     return _judged_value(form, value, text)
+
+
+def _masked_as_text(found: re.Match[str]) -> str:
+    """A number that is a secret is masked before the text is read, and its placeholder alone is no JSON."""
+    return json.dumps(found[1]) if found[1] and PLACEHOLDER.search(found[1]) else found[0]
 
 
 def _unfenced(text: str) -> str:
@@ -124,7 +142,9 @@ def _problems(form: PlannedOutput, value: Any) -> Iterator[str]:
     for error in errors:
         # Of alternatives, the error of the nearest one says more than "is not valid under any".
         told = best_match([error]) or error
-        yield f"{told.json_path}: {told.message}"
+        masked = PLACEHOLDER.search(told.instance) if isinstance(told.instance, str) else None
+        reason = f"{masked[0]} {_IS_MASKED}: " if masked else ""
+        yield f"{told.json_path}: {reason}{told.message}"
     if errors or form.model is None:
         return
     from pydantic import ValidationError

@@ -309,10 +309,13 @@ def literal(node: Node) -> Node:
     return node
 
 
-def shown_setting(text: str) -> str:
+def shown_setting(text: str, known: Redactor | None = None) -> str:
     """A ``--set`` argument for a command that a person may copy.
 
     Its value is ``HIDDEN_VALUE`` if a part of it would be masked where the config is shown.
+
+    Args:
+        known: the secrets of the config, of which the argument alone does not tell.
     """
     try:
         setting = parse_setting(text)
@@ -322,7 +325,7 @@ def shown_setting(text: str) -> str:
     written = literal(read)
     root = hidden(written, _knowing_written((written,), Redactor(_secret_defaults((read,)))))
     texts = (node.value for _, node in walk(root) if isinstance(node.value, HiddenStr))
-    if not any((*texts, *unshown_values(root))):
+    if not any((*texts, *unshown_values(root))) and (known is None or known.text(text) == text):
         return text
     return text[: setting.value.origin.value.column - 1] + HIDDEN_VALUE
 
