@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +22,13 @@ from zeus_runtime.store.thread_log import ThreadLog
 from zeus_runtime.tools.approval import PendingApproval
 
 PLUGIN = '''
+import secrets
 from dataclasses import replace
 
 from zeus_runtime.plugin import Component, hookimpl
+from zeus_runtime.plugin.approval import ApprovalRequest
 from zeus_runtime.plugin.middleware import Middleware
-from zeus_runtime.plugin.tool import tool
+from zeus_runtime.plugin.tool import ToolResult, tool
 
 FORM = {"type": "object", "properties": {"sure": {"type": "boolean"}}, "required": ["sure"]}
 
@@ -88,6 +91,25 @@ class Rewrite(Middleware):
     async def wrap_tool_call(self, call, call_next):
         return await call_next(replace(call, arguments={"what": "rewritten"}))
 
+class Stamp(Middleware):
+    async def wrap_tool_call(self, call, call_next):
+        stamped = {"what": call.arguments["what"] + secrets.token_hex(4)}
+        return await call_next(replace(call, arguments=stamped))
+
+class Looks(Middleware):
+    """Asks about some calls, and about none of these."""
+
+    def __init__(self, options, context):
+        self.approvals, self.tools = context.approvals, context.tools
+
+    async def wrap_tool_call(self, call, call_next):
+        tool = self.tools[call.name]
+        request = ApprovalRequest(tool.name, call.arguments, str(call.place), call.id, setting=tool.setting)
+        decision = await self.approvals.settled(request)
+        if decision is not None and decision.answer == "reject":
+            return ToolResult("The user rejected it.", is_error=True)
+        return await call_next(call)
+
 class Twice(Middleware):
     async def wrap_tool_call(self, call, call_next):
         results = [await call_next(replace(call, arguments={"what": each})) for each in ("one", "two")]
@@ -99,7 +121,7 @@ def register_tools():
 
 @hookimpl
 def register_middlewares():
-    made = {"judge": Judge, "rewrite": Rewrite, "twice": Twice}
+    made = {"judge": Judge, "rewrite": Rewrite, "stamp": Stamp, "looks": Looks, "twice": Twice}
     return [Component(name, create=each) for name, each in made.items()]
 '''
 
@@ -148,11 +170,12 @@ def agent(
     *,
     judge: bool = False,
     first: str = "",
+    above: Sequence[Any] = (),
     what: str = "model",
 ) -> Agent:
-    """Args: first, a middleware before `approve`; what, the argument that the model writes."""
+    """Args: first, above: middlewares before `approve`; what, the argument that the model writes."""
     asking: list[Any] = ["judge"] if judge else [] if approve is None else [{"approve": approve}]
-    asking = [first, *asking] if first else asking
+    asking = [*above, *([first] if first else []), *asking]
     own = {"middlewares": asking, "workspace": {"access": access}}
     yaml = "".join(f"{key}: {json.dumps(value)}\n" for key, value in own.items())
     yaml += "agents: {helper: {description: Helps.}}\n" + storage(SQLITE_URL)
@@ -332,6 +355,24 @@ async def test_calls_at_one_place_that_are_decided_one_after_the_other_come_to_a
     assert effects(folder) == [*(["mine", "mine"] if again else []), "two"]
 
 
+async def test_a_file_that_is_rejected_for_one_of_several_calls_at_a_place_is_not_so_for_the_other(
+    folder: Path,
+) -> None:
+    answers = {"one": ANSWERS["approve"], "two": ANSWERS["reject"]}
+    asked: list[str] = []
+    async with agent(folder, "file", {"allow": ["save"]}, {"*.md": "ask"}, first="twice") as living:
+        events = await play(living, "go")
+        while isinstance(events[-1], RunFailed):
+            (pending,) = await living.pending_approvals()
+            asked.append(str(pending.arguments["what"]))
+            await living.decide(pending.session, {pending.id: answers[asked[-1]]})
+            events = await events_of(living.resume(pending.session))
+            assert len(asked) < 5
+    # A call that ran before the other was asked about is asked about again.
+    assert asked == ["one", "two", "one"]
+    assert effects(folder) == ["one", "one"]
+
+
 @pytest.mark.parametrize("answer", ["reject", "changed", "approve"])
 async def test_a_decision_is_not_about_an_allowed_call_that_a_middleware_makes_first(
     folder: Path, answer: str
@@ -346,6 +387,44 @@ async def test_a_decision_is_not_about_an_allowed_call_that_a_middleware_makes_f
         assert isinstance(events[-1], RunCompleted), events[-1]
     runs = {"reject": [], "changed": ["mine"], "approve": ["two"]}[answer]
     assert effects(folder) == ["one", "one", *runs]
+
+
+MAKES: dict[str, Any] = {
+    "rewrite": "rewrite",
+    "hook": {
+        "hooks": {"before_tool_call": [{"command": ["/bin/echo", '{"arguments": {"what": "hooked"}}']}]}
+    },
+    "stamp": "stamp",
+}
+"""Middlewares that make another call of one."""
+
+
+@pytest.mark.parametrize("later", ["asks", "rule", "mode", "none"])
+@pytest.mark.parametrize("edit", ["taken out", "with the look", "brought in", "same"])
+@pytest.mark.parametrize("answer", ["reject", "changed"])
+@pytest.mark.parametrize("makes", MAKES)
+async def test_a_decision_holds_where_a_layer_above_looks_at_the_call_before_another_one_is_made_of_it(
+    folder: Path, makes: str, answer: str, edit: str, later: str
+) -> None:
+    """The first look was taken for a call, and the one call that was made for another one beside it."""
+    both = ["looks", MAKES[makes]]
+    asked = ["looks"] if edit == "brought in" else both
+    async with agent(folder, "call", {}, {}, above=asked) as living:
+        session = (await play(living, "go"))[-1].session  # type: ignore[union-attr]
+        (pending,) = await living.pending_approvals()
+        assert not pending.made_beside
+        await living.decide(session, {pending.id: ANSWERS[answer]})
+    above = {"taken out": ["looks"], "with the look": []}.get(edit, both)
+    async with agent(folder, "call", LATER[later], {}, above=above) as living:
+        events = await events_of(living.resume(session))
+        waiting = await living.pending_approvals()
+    is_same = edit == "same" and makes != "stamp"
+    is_asked = answer == "changed" and not is_same
+    assert isinstance(events[-1], RunFailed if is_asked else RunCompleted), events[-1]
+    assert [each.approved_with for each in waiting] == ([{"what": "mine"}] if is_asked else [])
+    # A hook refuses what a person writes in place of its own arguments.
+    runs = answer == "changed" and is_same and makes != "hook"
+    assert effects(folder) == (["mine"] if runs else []), events
 
 
 @pytest.mark.parametrize("later", ["none", "judge", "rule"])

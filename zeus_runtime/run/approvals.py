@@ -167,7 +167,7 @@ class ApprovalBroker:
         # A middleware may make calls at once at one place: they are asked about, and an approval is used, in turn.
         self._in_turn: defaultdict[object, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._begun: set[str] = set()
-        self._first_at: dict[str, str] = {}
+        self._first_made: dict[str, str] = {}
         self._refused_mode: str | None = None
         self._made_calls: dict[str, tuple[ToolCall, Callable[[str], Tool | None]]] = {}
 
@@ -210,22 +210,25 @@ class ApprovalBroker:
         is_made_of_it = is_same(fitted_arguments(tool, call), request.arguments)
         return replace(request, written=call.arguments) if is_made_of_it else request
 
-    def _note_first(self, request: ApprovalRequest) -> None:
-        """Note a call if it is the first one at its place: a middleware may make others beside it."""
-        self._first_at.setdefault(request.place, request.digest)
+    def _note_made(self, request: ApprovalRequest) -> None:
+        """Note a call that would run now or was rejected: a middleware may make another one beside it.
+
+        Not each look at a call: the middlewares may make other arguments of one call on its way.
+        """
+        self._first_made.setdefault(request.place.partition(":")[0], request.digest)
 
     async def _asked_call(self, request: ApprovalRequest) -> AskedCall:
         from zeus_runtime.store.former_decisions import AskedCall
 
         assert self._thread is not None, "a run begins before its calls"
-        self._note_first(request)
+        first = self._first_made.get(request.place.partition(":")[0], request.digest)
         return AskedCall(
             self._thread,
             self._run_id,
             self._as_written(request),
             self._known,
             is_resumed=await self._was_asked_at(request.place),
-            is_beside=self._first_at[request.place] != request.digest,
+            is_beside=first != request.digest,
         )
 
     def judged_by(self, judge: Judge) -> None:
@@ -318,7 +321,6 @@ class ApprovalBroker:
         from zeus_runtime.store.approvals import close, is_asked
 
         assert self._thread is not None, "a run begins before its calls"
-        self._note_first(request)
         if not await self._asked_before():
             return None
         if waits_on and await is_asked(self._log, self._thread, self._run_id, request.place):
@@ -338,7 +340,6 @@ class ApprovalBroker:
             ApprovalPending: the request from then is still undecided, or the call that it approved was interrupted, or
                 a person changed the call's arguments when its tool had another setting.
         """
-        self._note_first(request)
         if self._given_log is None or self._thread is None or request.place in self._heard:
             return None
         former = await self._changed(request)
@@ -358,9 +359,10 @@ class ApprovalBroker:
         return await self.settled(request)
 
     async def rejected(self, request: ApprovalRequest) -> PendingApproval | None:
-        """The rejection of this call, or of a file that it reached, if the run was resumed since."""
+        """The rejection of a call that would run now, or of a file that it reached, if the run was resumed since."""
         from zeus_runtime.store.approvals import rejected_at
 
+        self._note_made(request)
         if self._thread is None or not await self._was_asked_at(request.place):
             return None
         # Of a call that was approved in this process, only a rejection with the same arguments counts.
@@ -655,6 +657,8 @@ class ApprovalBroker:
                 former=former,
             )
         )
+        if decision.answer == "reject":
+            self._note_made(request)
         told = replace(decision, arguments=self._unmasked(decision, request, pending))
         if told.answer == "approve":
             runs = request if told.arguments is None else replace(request, arguments=told.arguments)

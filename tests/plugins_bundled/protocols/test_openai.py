@@ -350,6 +350,30 @@ async def test_a_request_with_a_decision_that_is_refused_decides_nothing(
     assert not (tmp_path / "a.txt").exists()
 
 
+@pytest.mark.parametrize("unclear", [{"approve": each} for each in ("true", "false", 1, 0, None)] + [{}])
+async def test_an_approval_response_that_is_neither_true_nor_false_decides_nothing(
+    tmp_path: Path, unclear: dict[str, Any]
+) -> None:
+    """It was stored as a rejection, which nobody had made."""
+    two = calling(call("record", "r1", text="a"), call("record", "r2", text="b"))
+    async with (
+        talking(tmp_path, NATIVE, model=script(two, "Done.")) as (native, _, _model),
+        client_of(native) as client,
+    ):
+        response = await client.responses.create(model="test", input="go")
+        items: Any = [
+            {"type": "mcp_approval_response", "approval_request_id": each.id, "approve": True}
+            for each in response.output
+        ]
+        del items[1]["approve"]
+        items[1] |= unclear
+        with pytest.raises(BadRequestError, match=r"input\[1\].approve must be true or false") as refused:
+            await client.responses.create(model="test", input=items, previous_response_id=response.id)
+        assert refused.value.param == "input[1].approve"
+        assert len((await native.get("/v1/approvals")).json()) == 2
+        assert not (tmp_path / "effects.txt").exists()
+
+
 async def test_two_results_of_one_call_of_the_clients_tool_are_refused(tmp_path: Path) -> None:
     async with asked(tmp_path) as (client, _native, _model):
         ask = client.chat.completions.create

@@ -144,7 +144,11 @@ def of_items(given: Any, instructions: Any) -> ClientConversation:
             # What is not read here, such as other arguments, must not seem to be approved.
             if unknown := sorted(map(str, each.keys() - _RESPONSE)):
                 raise BadRequestError(f"{where} has no {unknown[0]!r}", param=f"{where}.{unknown[0]}")
-            answer = {"decision": "approve" if each.get("approve") is True else "reject"}
+            if not isinstance(each.get("approve"), bool):
+                raise BadRequestError(
+                    f"{where}.approve must be true or false: nothing was decided", param=f"{where}.approve"
+                )
+            answer = {"decision": "approve" if each["approve"] else "reject"}
             if each.get("reason"):
                 answer["reason"] = _string(each["reason"], f"{where}.reason")
             name = _string(each.get("approval_request_id"), f"{where}.approval_request_id")
