@@ -287,6 +287,17 @@ async def test_another_answer_about_a_decided_call_that_has_not_run_is_an_error_
     assert (tmp_path / "effects.txt").read_text() == "draft\n"
 
 
+async def test_an_answer_for_an_id_that_was_not_asked_about_is_an_error_that_names_it(tmp_path: Path) -> None:
+    """It was dropped without a word, beside an answer that counted."""
+    async with two_asked(tmp_path) as (send, native, first, record, write):
+        for answers in ({record: YES}, {record: YES, write: YES}, {}):
+            wrong = await send(first, **answers, other=YES)
+            assert wrong.is_error
+            assert "no call with the id 'other'" in wrong.content[0].text
+        assert len((await native.get("/v1/approvals")).json()) == 2
+    assert not (tmp_path / "effects.txt").exists()
+
+
 async def test_an_error_names_the_calls_that_wait_now(tmp_path: Path) -> None:
     dismissed = ElicitResult(action="cancel")
     async with two_asked(tmp_path) as (send, _native, first, record, write):
@@ -297,7 +308,7 @@ async def test_an_error_names_the_calls_that_wait_now(tmp_path: Path) -> None:
         assert [each["id"] for each in facts(left)["approvals"]] == [write]
 
 
-async def test_an_old_state_with_an_answer_to_a_later_question_decides_nothing_and_names_what_waits(
+async def test_an_old_state_with_an_answer_to_a_later_question_decides_nothing_and_names_it(
     tmp_path: Path,
 ) -> None:
     model = script(*(calling(call("record", f"r{each}", text=f"{each}")) for each in (1, 2)), "End.")
@@ -314,7 +325,7 @@ async def test_an_old_state_with_an_answer_to_a_later_question_decides_nothing_a
         wrong = await sent(client, first, **{waits: YES})
         assert isinstance(wrong, CallToolResult)
         assert wrong.is_error
-        assert f"record ({waits})" in wrong.content[0].text  # type: ignore[union-attr]
+        assert repr(waits) in wrong.content[0].text  # type: ignore[union-attr]
         assert former not in wrong.content[0].text  # type: ignore[union-attr]
         assert [each["id"] for each in (await native.get("/v1/approvals")).json()] == [waits]
     assert (tmp_path / "effects.txt").read_text() == "1\n"

@@ -163,7 +163,7 @@ async def test_a_result_is_missing_or_nobody_asked_for_it(tmp_path: Path) -> Non
         with pytest.raises(BadRequestError, match="must be from the user"):
             await ask(model="test", messages=messages, tools=CHAT_TOOLS)
         wrong: Any = {"role": "tool", "tool_call_id": "other", "content": "x"}
-        with pytest.raises(BadRequestError, match="is missing"):
+        with pytest.raises(BadRequestError, match="no call of this conversation has the id 'other'"):
             await ask(model="test", messages=[*messages, wrong], tools=CHAT_TOOLS)
         elsewhere: Any = [user("never said"), said, {**wrong, "tool_call_id": "w1"}]
         with pytest.raises(BadRequestError, match="no call waits"):
@@ -372,6 +372,52 @@ async def test_an_approval_response_that_is_neither_true_nor_false_decides_nothi
         assert refused.value.param == "input[1].approve"
         assert len((await native.get("/v1/approvals")).json()) == 2
         assert not (tmp_path / "effects.txt").exists()
+
+
+@pytest.mark.parametrize("api", ["chat", "responses"])
+async def test_a_decision_for_an_id_that_is_not_of_the_conversation_is_an_error_that_names_it(
+    tmp_path: Path, api: str
+) -> None:
+    """It was dropped without a word, beside a decision that counted."""
+    two = calling(call("record", "r1", text="a"), call("record", "r2", text="b"))
+    async with (
+        talking(tmp_path, NATIVE, model=script(two, two, "Done.")) as (native, _, _model),
+        client_of(native) as client,
+    ):
+        (elsewhere, _), _ = await left_waiting(client, api, "elsewhere")
+        (first, second), answer = await left_waiting(client, api, "go")
+        prefix = first.partition("_")[0]
+        for unknown in (f"{prefix}_0000abcd", elsewhere, first[:-1], f"{first}x", "r1"):
+            for decided in ([(first, "approve")], [(first, "approve"), (second, "approve")], []):
+                with pytest.raises(BadRequestError, match=f"conversation has the id '{unknown}'"):
+                    await answer(*decided, (unknown, "approve"))
+        assert len((await native.get("/v1/approvals")).json()) == 4
+        await answer((first, "reject"))
+        # Also beside one that is repeated.
+        with pytest.raises(BadRequestError, match=f"conversation has the id '{elsewhere}'"):
+            await answer((first, "reject"), (elsewhere, "approve"))
+        assert len((await native.get("/v1/approvals")).json()) == 3
+        assert not (tmp_path / "effects.txt").exists()
+
+
+async def test_a_request_may_repeat_the_decisions_of_earlier_turns(tmp_path: Path) -> None:
+    asks = [[calling(call("record", f"r{each}", text=each)), "Done."] for each in "ab"]
+    async with (
+        talking(tmp_path, NATIVE, model=script(*asks[0], *asks[1])) as (native, _, _model),
+        client_of(native) as client,
+    ):
+        items: list[Any] = []
+        previous: str | None = None
+        for _ in asks:
+            asked = await client.responses.create(model="test", input="go", previous_response_id=previous)
+            given = {"type": "mcp_approval_response", "approval_request_id": asked.output[0].id}
+            items.append({**given, "approve": True})
+            done = await client.responses.create(
+                model="test", input=cast(Any, items), previous_response_id=asked.id
+            )
+            assert done.output_text == "Done."
+            previous = done.id
+    assert (tmp_path / "effects.txt").read_text() == "a\nb\n"
 
 
 async def test_two_results_of_one_call_of_the_clients_tool_are_refused(tmp_path: Path) -> None:
@@ -1022,9 +1068,9 @@ async def test_a_client_gets_what_came_after_a_call_was_decided_elsewhere(tmp_pa
         first = await ask(model="test", messages=[user("go")], tools=OWN)
         messages: Any = [user("go"), *answered(first, "reject")]
         await decided()
-        for result, problem in (("zeus_other", "is missing"), ("c2", "is missing")):
+        for result in ("zeus_other", "c2"):
             unknown: Any = [*messages[:-1], {**messages[-1], "tool_call_id": result}]
-            with pytest.raises(BadRequestError, match=problem):
+            with pytest.raises(BadRequestError, match=f"has the id '{result}'"):
                 await ask(model="test", messages=unknown, tools=OWN)
         with pytest.raises(BadRequestError, match="decided elsewhere: send its result without"):
             await ask(model="test", messages=[*messages, user("go on")], tools=OWN)

@@ -141,10 +141,13 @@ class AgentCall:
         run, after, asked = _read(params.request_state or "")
         self._former = asked
         self.turn = await self._caller.turn(run)
+        given = params.input_responses or {}
+        if unknown := [name for name in given if name not in asked]:
+            raise UsageError(f"the state of the request asks about no call with the id {unknown[0]!r}")
         answers = {
             name: decision_of(asked[name], answer.action, answer.content)
-            for name, answer in (params.input_responses or {}).items()
-            if name in asked and isinstance(answer, ElicitResult)
+            for name, answer in given.items()
+            if isinstance(answer, ElicitResult)
         }
         decisions = {name: each for name, each in answers.items() if each is not None}
         if decisions:

@@ -408,7 +408,14 @@ async def _continued(caller: ProtocolCaller, request: AnswerRequest, turn: Store
     asked: list[int] = []
     if len(decisions) + len(own) - len(missing) < len(results):
         waits = await _waits(caller, turn)
-        asked = [number for number, calls in waits if any(_is_asked(each, results) for each in calls)]
+        # A decided call runs once nothing waits beside it. Until then another decision must not seem to count.
+        known = {each.id: each for each in (*(each for _, calls in waits for each in calls), *waiting)}
+        await _require_known(caller, turn, known.values(), results)
+        asked = [
+            number
+            for number, calls in waits
+            if any(_is_about(turn, each, name) for each in calls for name in results)
+        ]
         if asked and not decisions and missing == own:
             if further:
                 raise BadRequestError(
@@ -418,8 +425,6 @@ async def _continued(caller: ProtocolCaller, request: AnswerRequest, turn: Store
                 )
             if asked[-1] < waits[-1][0] or not waiting:
                 return _answer(caller, request, turn, asked[-1])
-        # A decided call runs once nothing waits beside it. Until then another decision must not seem to count.
-        known = {each.id: each for each in (*(each for _, calls in waits for each in calls), *waiting)}
         decisions = _decisions(turn, known.values(), results)
     if missing:
         raise BadRequestError(f"the result of the call {missing[0]!r} is missing", reason="missing_result")
@@ -487,8 +492,33 @@ def _as_asked(pending: Mapping[str, Any]) -> PendingApproval:
     return PendingApproval(pending["id"], pending["session"], "", place, "", tool, {}, call_id=call)
 
 
-def _is_asked(pending: PendingApproval, names: Iterable[str]) -> bool:
-    return any(name == pending.call_id or _seal_in(name, pending.id) is not None for name in names)
+async def _require_known(
+    caller: ProtocolCaller, turn: StoredTurn, asked: Iterable[PendingApproval], results: Iterable[str]
+) -> None:
+    """Refuse a result that is about no call of the conversation; a client may repeat those of earlier turns.
+
+    Args:
+        asked: the calls with which ``turn`` waits, or waited.
+
+    Raises:
+        BadRequestError: there is such a result.
+    """
+    unknown = [name for name in results if not any(_is_about(turn, each, name) for each in asked)]
+    for other in await caller.turns(turn.session) if unknown else ():
+        calls = [each for _, waited in await _waits(caller, other) for each in waited]
+        unknown = [name for name in unknown if not any(_is_about(other, each, name) for each in calls)]
+    if unknown:
+        raise BadRequestError(
+            f"no call of this conversation has the id {unknown[0]!r}: the request decides nothing",
+            reason="unknown_call",
+        )
+
+
+def _is_about(turn: StoredTurn, pending: PendingApproval, name: str) -> bool:
+    """Whether a client calls this call of a turn so: one of its own tools by its id, another by the approval's."""
+    if is_clients(turn, pending):
+        return name == pending.call_id
+    return _seal_in(name, pending.id) is not None
 
 
 def _named(pending: PendingApproval, names: Iterable[str]) -> Iterator[tuple[str, PendingApproval]]:
