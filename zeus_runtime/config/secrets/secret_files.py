@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from functools import partial
+from functools import cache, partial
 from itertools import chain
 from pathlib import Path
 from stat import S_ISDIR
@@ -307,7 +307,10 @@ class SecretFiles:
         former, self._in_trees = self._in_trees, {}
         for tree in trees:
             # By identity: the value is kept beside it, so no other tree gets its number.
-            self._in_trees[id(tree)] = former.get(id(tree)) or (tree, self._named_in(tree, is_loaded=True))
+            self._in_trees[id(tree)] = former.get(id(tree)) or (
+                tree,
+                self._named_in(tree, self._folders_named, is_loaded=True),
+            )
         spelled = (self._spelled(each) for each in in_json if not each.trees)
         for named in (*(each for _, each in self._in_trees.values()), *spelled):
             found |= named
@@ -318,7 +321,9 @@ class SecretFiles:
             if each.may_name_file or each.is_key_file:
                 yield self._document.directory / each.text, ""
 
-    def _named_in(self, tree: Node, *, is_loaded: bool = False) -> dict[Path, str]:
+    def _named_in(
+        self, tree: Node, folders_named: FoldersNamed, *, is_loaded: bool = False
+    ) -> dict[Path, str]:
         """The files with keys that a tree names.
 
         Args:
@@ -328,7 +333,7 @@ class SecretFiles:
         assert schema is not None  # a checked one has it
         layers = agents_layers(tree) if tree.is_map else ()
         marked = (marked_values(each, schema) for each in layers if not (is_loaded and each is tree))
-        named = ((each.name, each.file) for each in named_key_files(tree, self._folders_named))
+        named = ((each.name, each.file) for each in named_key_files(tree, folders_named))
         return {**dict(self._marked(chain.from_iterable(marked))), **self._places(named)}
 
     def _places(self, named: Iterable[tuple[str, str]]) -> dict[Path, str]:
@@ -347,8 +352,11 @@ class SecretFiles:
         found = {file: name for each in unloaded.spelled for file, name in each.items()}
         in_servers = (each.trees for file in unloaded.servers for each in self._servers_at(file))
         trees = (each for _, _, each in self._trees_of_unloaded(unloaded.configs))
+        # Many configs have the same commands.
+        folders_named = cache(self._folders_named)
         for tree in chain(trees, *in_servers):
-            found |= {file: key for file, key in self._named_in(tree).items() if key or file not in found}
+            named = self._named_in(tree, folders_named)
+            found |= {file: key for file, key in named.items() if key or file not in found}
         loaded = self._key_files()  # the loaded config is among the others too
         return {file: key for file, key in found.items() if file not in loaded}
 
