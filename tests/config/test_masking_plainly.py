@@ -225,7 +225,6 @@ def results(text: str, known: Redactor) -> list[Any]:
     return [known.text(text), known.told(text), known.masks(text), known.holds(text), *lines]
 
 
-@settings(max_examples=40, deadline=None)
 @given(texts, st.sampled_from(REDACTORS))
 @example(f"{WORD[:8]}%1B[m{WORD[8:]}", REDACTORS[0])
 @example(f"\x1b[3{ODD}\x1b", REDACTORS[1])

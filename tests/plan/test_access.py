@@ -1653,6 +1653,24 @@ def test_no_tool_changes_settings_that_a_variable_of_a_program_names(
     opened.write("dc/config.json", b"mine")
 
 
+def test_no_tool_changes_a_file_that_settings_of_git_name(tmp_path: Path) -> None:
+    folder = tmp_path / "project"
+    (folder / ".git").mkdir(parents=True)
+    (folder / ".git/HEAD").write_text("")
+    settings = "[include]\n\tpath = ../team\n[credential]\n\thelper = store --file=logins\n"
+    (folder / ".git/config").write_text(settings)
+    (folder / "team").write_text("[core]\n")
+    (folder / "logins").write_text("https://ann:word@example.com\n")
+    files = files_of(folder)
+    for path in ("team", "logins"):
+        with pytest.raises(WorkspaceError, match="names it for git, so no tool may"):
+            files.write(path, b"forged")
+    assert files.read("team", max_bytes=9) == b"[core]\n"
+    with pytest.raises(WorkspaceError, match="so no tool may read or change it"):
+        files.read("logins", max_bytes=9)
+    files.write("free", b"mine")
+
+
 @pytest.mark.parametrize("pattern", ["host", "/host", "/host/**", "HOST"])
 @pytest.mark.parametrize("route", [".", "../project", "sub"])
 def test_a_rule_for_the_name_of_a_route_holds_for_all_that_the_route_leads_to(

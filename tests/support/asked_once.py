@@ -1,9 +1,10 @@
 """What an agent asks of the machine when it is made, asked once in a process of tests, which makes thousands of them.
 
 Which plugins are installed, what the bundled ones register, the committed schema, the tables of models and of word
-vectors, the tokens of the prompt's texts and the statements that make a database's tables are the same each time, and
-were a quarter of the time of such a test. A search path that a test changes is searched again, a changed import system
-asked again; so is every plugin of a test's own; a process that a test starts asks all of it.
+vectors, the tokens of the prompt's texts, whether a tool's schema is sound, and the statements that make a database's
+tables are the same each time, and were a quarter of the time of such a test. A search path that a test changes is
+searched again, a changed import system asked again; so is every plugin of a test's own; a process that a test starts
+asks all of it.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from threading import Lock
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
+from jsonschema import Draft202012Validator
 from sqlalchemy import Connection, event
 from zeus_plugins.embeddings.static import table as vectors
 
@@ -83,6 +85,7 @@ def ask_once() -> None:
     loading.ref_places = cache(loading.ref_places)  # type: ignore[attr-defined]
     composed.compose = _composed_once(composed.compose)
     _read_schema_once()
+    _check_schema_once()
     schema._create = _made_alike()
     schema.ready = _copied(schema.ready)
 
@@ -183,6 +186,20 @@ def _read_schema_once() -> None:
         return found
 
     installed.read_schema, installed.shipped_options = read_once, options_once
+
+
+def _check_schema_once() -> None:
+    """A sound schema of a tool's parameters is checked once: each agent defines its tools anew."""
+    check = Draft202012Validator.check_schema
+    sound: set[str] = set()
+
+    def checked(given: Any, *rest: Any, **more: Any) -> None:
+        text = repr((given, rest, more))
+        if text not in sound:
+            check(given, *rest, **more)
+            sound.add(text)
+
+    Draft202012Validator.check_schema = staticmethod(checked)  # type: ignore[assignment]
 
 
 def _search_path(at_first: Set[str]) -> tuple[object, ...]:

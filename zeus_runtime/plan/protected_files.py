@@ -496,9 +496,12 @@ def _add_environment(deciding: Deciding, checked: Checked) -> None:
 
 def _add_git(deciding: Deciding, checked: Checked) -> None:
     """The files of the project that settings of its Git repositories name."""
-    project = project_of(checked.document, checked.config, checked.trust)
     in_work = [file for look in files_of_work([checked]) for file in look.named_by_git]
-    for each in (*checked.secret_files.named_by_git, *in_work):
+    found = (*checked.secret_files.named_by_git, *in_work)
+    if not found:
+        return
+    project = project_of(checked.document, checked.config, checked.trust)
+    for each in found:
         file, setting = each
         if not is_folder(file) and any(project.has(Path(spelling)) for spelling in spellings(file)):
             # As of `.git/config`: Git executes what further settings say, and their secrets are masked.

@@ -254,11 +254,14 @@ def _told_apart(plugins: Sequence[Plugin]) -> tuple[tuple[Plugin, ...], list[Plu
     named: list[Plugin] = []
     problems: list[PluginProblem] = []
     for plugin in plugins:
+        if len(by_name[plugin.name]) == 1:
+            named.append(plugin)
+            continue
         best, *others = sorted(by_name[plugin.name], key=_precedence)
         rivals = [other for other in others if _precedence(other) == _precedence(best)]
         keeps = plugin == best and not rivals
         # Neither two files nor two plugins of one distribution can be told apart.
-        if keeps or (plugin.distribution is None and rivals) or not others:
+        if keeps or (plugin.distribution is None and rivals):
             named.append(plugin)
             continue
         renamed = replace(plugin, name=plugin.full_name)
@@ -315,8 +318,10 @@ def _by_name(contributions: Iterable[Contribution]) -> dict[tuple[Kind, str], tu
 
 def _with_meant(items: list[Registered]) -> list[Registered]:
     """Components of one name; if the bare name means one of them, that one is first."""
+    if len(items) == 1:
+        return items
     items = sorted(items, key=lambda each: _precedence(each.plugin))
-    meant = len(items) == 1 or _precedence(items[0].plugin) < _precedence(items[1].plugin)
+    meant = _precedence(items[0].plugin) < _precedence(items[1].plugin)
     return [each._replace(is_meant=meant and place == 0) for place, each in enumerate(items)]
 
 

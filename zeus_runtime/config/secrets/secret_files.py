@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from functools import partial
+from functools import cache, partial
 from itertools import chain
 from pathlib import Path
 from stat import S_ISDIR
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from zeus_runtime.config.layers.dotenv import is_dotenv, read_dotenv
 from zeus_runtime.config.layers.files import SERVICE_FILE, configs_in, folder_of
@@ -32,7 +32,6 @@ from zeus_runtime.config.secrets.unloaded_configs import (
     servers_at,
     spelled_key_files,
     spelled_values,
-    unloaded_configs,
 )
 from zeus_runtime.config.secrets.written_secrets import (
     files_of_repository,
@@ -56,7 +55,6 @@ if TYPE_CHECKING:
     from zeus_runtime.config.yaml.tree import Node
 
 
-_T = TypeVar("_T")
 _UNREADABLE: Final = (
     "it cannot be read: its former values hold, and secrets that are new in it are perhaps not masked"
 )
@@ -85,6 +83,22 @@ class _Source(NamedTuple):
     key: object
     paths: Callable[[], Iterable[Path]]
     read: Callable[[], Mapping[str, str]]
+
+
+class _Unloaded(NamedTuple):
+    """The configs that the document was not read from, at one moment.
+
+    Args:
+        places: where they were looked for.
+        configs: those that are there.
+        spelled: for each of them the files that its text spells.
+        servers: the files of servers that they name.
+    """
+
+    places: Sequence[Path]
+    configs: Sequence[UnloadedConfig]
+    spelled: Sequence[Mapping[Path, str]]
+    servers: Sequence[Path]
 
 
 class SecretFiles:
@@ -166,8 +180,9 @@ class SecretFiles:
         env_files = self._env_files()
         self._look((_single(each, self._of_env_file, ENV_NAME) for each in env_files), found)
         if self._unread:
-            of_config = () if self._is_of_folders else (*self._key_files(), *self._keys_of_unloaded())
-            known = {*env_files, *self._loaded_dotenvs(), *of_config}
+            known = {*env_files, *self._loaded_dotenvs()}
+            if not self._is_of_folders:
+                known.update((*self._key_files(), *self._keys_of_unloaded(self._of_other_runs())))
             self._unread = {file: why for file, why in self._unread.items() if file in known}
         return found
 
@@ -292,7 +307,10 @@ class SecretFiles:
         former, self._in_trees = self._in_trees, {}
         for tree in trees:
             # By identity: the value is kept beside it, so no other tree gets its number.
-            self._in_trees[id(tree)] = former.get(id(tree)) or (tree, self._named_in(tree, is_loaded=True))
+            self._in_trees[id(tree)] = former.get(id(tree)) or (
+                tree,
+                self._named_in(tree, self._folders_named, is_loaded=True),
+            )
         spelled = (self._spelled(each) for each in in_json if not each.trees)
         for named in (*(each for _, each in self._in_trees.values()), *spelled):
             found |= named
@@ -303,7 +321,9 @@ class SecretFiles:
             if each.may_name_file or each.is_key_file:
                 yield self._document.directory / each.text, ""
 
-    def _named_in(self, tree: Node, *, is_loaded: bool = False) -> dict[Path, str]:
+    def _named_in(
+        self, tree: Node, folders_named: FoldersNamed, *, is_loaded: bool = False
+    ) -> dict[Path, str]:
         """The files with keys that a tree names.
 
         Args:
@@ -313,7 +333,7 @@ class SecretFiles:
         assert schema is not None  # a checked one has it
         layers = agents_layers(tree) if tree.is_map else ()
         marked = (marked_values(each, schema) for each in layers if not (is_loaded and each is tree))
-        named = ((each.name, each.file) for each in named_key_files(tree, self._folders_named))
+        named = ((each.name, each.file) for each in named_key_files(tree, folders_named))
         return {**dict(self._marked(chain.from_iterable(marked))), **self._places(named)}
 
     def _places(self, named: Iterable[tuple[str, str]]) -> dict[Path, str]:
@@ -328,38 +348,56 @@ class SecretFiles:
         # Of a text that cannot be parsed, most pieces are no names.
         return {file: "" for file in places if layer.trees or is_file(file)} | self._places(said)
 
-    def _keys_of_unloaded(self) -> Mapping[Path, str]:
-        found = {file: name for each in self._unloaded for file, name in self._spelled(each).items()}
-        in_servers = (each.trees for file in self._servers_of_unloaded() for each in self._servers_at(file))
-        trees = (each for _, _, each in self._trees_of_unloaded())
+    def _keys_of_unloaded(self, unloaded: _Unloaded) -> Mapping[Path, str]:
+        found = {file: name for each in unloaded.spelled for file, name in each.items()}
+        in_servers = (each.trees for file in unloaded.servers for each in self._servers_at(file))
+        trees = (each for _, _, each in self._trees_of_unloaded(unloaded.configs))
+        # Many configs have the same commands.
+        folders_named = cache(self._folders_named)
         for tree in chain(trees, *in_servers):
-            found |= {file: key for file, key in self._named_in(tree).items() if key or file not in found}
+            named = self._named_in(tree, folders_named)
+            found |= {file: key for file, key in named.items() if key or file not in found}
         loaded = self._key_files()  # the loaded config is among the others too
         return {file: key for file, key in found.items() if file not in loaded}
 
-    def _servers_of_unloaded(self) -> Sequence[Path]:
+    def _of_other_runs(self) -> _Unloaded:
+        """The configs of other runs as they are now, read once for all that is looked for in them."""
+        given = (*self._given, *filter(may_be_config, self._served))
+        found = [
+            *chain.from_iterable(places_of_unloaded(each, self._homes, given) for each in self._readings)
+        ]
+        configs = tuple(each for _, each in found if each is not None)
+        spelled = tuple(map(self._spelled, configs))
+        servers = self._servers_of_unloaded(configs, spelled)
+        return _Unloaded(tuple(place for place, _ in found), configs, spelled, servers)
+
+    def _servers_of_unloaded(
+        self, configs: Sequence[UnloadedConfig], spelled: Sequence[Mapping[Path, str]]
+    ) -> Sequence[Path]:
         """The files of servers that no loaded config names; also those that a text spells where it is not sound."""
         schema = self._document.schema
         assert schema is not None  # a checked one has it
         named = (
             folder_of(each.node, folders, folder) / expanded(each.text)
-            for folders, folder, tree in self._trees_of_unloaded()
+            for folders, folder, tree in self._trees_of_unloaded(configs)
             for layer in (agents_layers(tree) if tree.is_map else ())
             for each in marked_values(layer, schema)
             if each.holds_secrets and is_file_name(each.text)
         )
-        spelled = filter(self._has_servers, chain.from_iterable(map(self._spelled, self._unloaded)))
+        in_texts = filter(self._has_servers, chain.from_iterable(spelled))
         loaded = {*self._json_files()}
-        return [file for file in dict.fromkeys(chain(named, spelled)) if file not in loaded]
+        return [file for file in dict.fromkeys(chain(named, in_texts)) if file not in loaded]
 
     def _has_servers(self, file: Path) -> bool:
         trees = chain.from_iterable(each.trees for each in self._servers_at(file))
         return any(key in tree.value for tree in trees for key in SERVERS)
 
-    def _trees_of_unloaded(self) -> Iterator[tuple[Mapping[str, Path], Path, Node]]:
+    def _trees_of_unloaded(
+        self, configs: Iterable[UnloadedConfig]
+    ) -> Iterator[tuple[Mapping[str, Path], Path, Node]]:
         """The tree of each config that a reading left out, and of the values that others replace: the folder of each
         source, that of all other sources, and the tree."""
-        yield from (({}, each.file.parent, tree) for each in self._unloaded for tree in each.trees)
+        yield from (({}, each.file.parent, tree) for each in configs for tree in each.trees)
         for document in self._readings:
             for tree in (*document.replaced, *document.defaults):
                 yield document.folders, document.directory, tree
@@ -431,30 +469,22 @@ class SecretFiles:
         self._unread.setdefault(file, why)
 
     def _of_unloaded(self) -> Mapping[str, str]:
-        keys = (self._of_keys(name, file) for file, name in self._keys_of_unloaded().items())
-        servers = map(self._of_servers, self._servers_of_unloaded())
-        return {**_together(chain(keys, servers)), **secrets_of_unloaded(self._unloaded)}
+        unloaded = self._of_other_runs()
+        keys = (self._of_keys(name, file) for file, name in self._keys_of_unloaded(unloaded).items())
+        servers = map(self._of_servers, unloaded.servers)
+        return {**_together(chain(keys, servers)), **secrets_of_unloaded(unloaded.configs)}
 
     def _places_of_unloaded(self) -> Iterator[Path]:
         # Also a text that is no config yet, and a loaded one: a new line of it may name another config.
         yield from (*self._service_folders, *self._served, *self._document.files.values())
-        yield from self._of_each_reading(places_of_unloaded)
-        yield from self._servers_of_unloaded()
-        yield from self._keys_of_unloaded()
+        unloaded = self._of_other_runs()
+        yield from unloaded.places
+        yield from unloaded.servers
+        yield from self._keys_of_unloaded(unloaded)
 
     @property
     def _served(self) -> Iterator[Path]:
         return chain.from_iterable(map(configs_in, self._service_folders))
-
-    @property
-    def _unloaded(self) -> Iterator[UnloadedConfig]:
-        return self._of_each_reading(unloaded_configs)
-
-    def _of_each_reading(
-        self, find: Callable[[Document, Iterable[Path], Iterable[Path]], Iterator[_T]]
-    ) -> Iterator[_T]:
-        given = (*self._given, *filter(may_be_config, self._served))
-        return chain.from_iterable(find(each, self._homes, given) for each in self._readings)
 
 
 def _single(file: Path, read: Callable[[Path], Mapping[str, str]], kind: str = "") -> _Source:

@@ -86,20 +86,16 @@ def unloaded_configs(
         homes: the Homes whose presets may have secrets, so not those of installed distributions.
         given: the configs that are trusted by their paths: whoever changes one decides about the next run.
     """
-    return (each for _, each in _unloaded(document, homes, given) if each is not None)
+    return (each for _, each in places_of_unloaded(document, homes, given) if each is not None)
 
 
-def places_of_unloaded(document: Document, homes: Iterable[Path], given: Iterable[Path]) -> Iterator[Path]:
-    """The places where ``unloaded_configs`` looks: each file, there or not, and the folders of overlays and presets.
-
-    A change of one of them may give other configs.
-    """
-    return (place for place, _ in _unloaded(document, homes, given))
-
-
-def _unloaded(
+def places_of_unloaded(
     document: Document, homes: Iterable[Path], given: Iterable[Path]
 ) -> Iterator[tuple[Path, UnloadedConfig | None]]:
+    """The places where ``unloaded_configs`` looks, each with the config that is there.
+
+    They are files, there or not, and the folders of overlays and presets. A change of one may give other configs.
+    """
     seen = {*map(place_of, document.files.values())}
     waiting: list[Path] = []
     for place in config_places(document, given):
