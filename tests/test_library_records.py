@@ -12,9 +12,8 @@ from typing import Any
 import httpx
 import httpx2
 import openai.resources.realtime.realtime  # noqa: F401 - it makes a logger
-import primp
 import pytest
-import urllib3
+import urllib3.poolmanager  # noqa: F401 - it makes a logger
 
 from tests.support.provider import Provider, Reply
 from zeus_runtime import Agent
@@ -118,12 +117,15 @@ def test_each_logger_of_a_library_is_masked() -> None:
         assert KEY not in shown(made(name, __file__))
 
 
-@pytest.mark.parametrize("library", [httpx, urllib3, primp])
-def test_a_library_that_names_no_file_of_this_machine_is_masked(library: Any) -> None:
+@pytest.mark.parametrize("package", ["httpx", "urllib3", "primp", "openai", "opentelemetry"])
+def test_a_library_that_names_no_file_of_this_machine_is_masked(
+    package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     known = secrets_of_environment({"EXA_API_KEY": KEY})
     mask_before_cutting(known)
     mask_library_records()
-    assert KEY not in shown(made(f"{library.__name__}.client", "/build/src/client.rs"))
+    monkeypatch.delitem(sys.modules, package, raising=False)
+    assert KEY not in shown(made(f"{package}.client", "/build/src/client.rs"))
 
 
 def test_a_record_of_the_program_stays_as_it_is() -> None:
@@ -131,7 +133,7 @@ def test_a_record_of_the_program_stays_as_it_is() -> None:
     mask_before_cutting(known)
     mask_library_records()
     error = ValueError(KEY)
-    for name in ("shop", "shop.httpx", "root", __name__):
+    for name in ("shop", "shop.httpx", "root", "queue", __name__, ""):
         record = made(name, __file__, error)
         assert (record.args, record.exc_info) == ((KEY,), (ValueError, error, None))
         assert record.stack_info == f"Stack: {KEY}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from functools import lru_cache, partial
+from importlib.machinery import PathFinder
 from pathlib import Path
 from traceback import TracebackException
 from typing import TYPE_CHECKING, Any, Final
@@ -47,20 +48,29 @@ def _made(factory: Callable[..., LogRecord], *args: Any, **named: Any) -> LogRec
 def _is_the_programs_own(record: LogRecord) -> bool:
     # `makeLogRecord` makes one without a name.
     package = (record.name or "").partition(".")[0]
-    # A compiled library names a file of the machine that built it.
-    return not (
-        package in _OWN
-        or _is_installed(record.pathname)
-        or _is_installed(getattr(sys.modules.get(package), "__file__", None))
-    )
+    # The name, since a compiled library names a file of the machine that built it.
+    return not (package in _OWN or _is_librarys(record.pathname) or _is_installed_package(package))
 
 
 @lru_cache(4096)
-def _is_installed(file: str | None) -> bool:
-    """Whether it came with Python or is in a folder that distributions are installed in."""
-    return file is not None and any(
-        Path(file).is_relative_to(folder) and (folder == _PYTHON or _has_distributions(folder))
-        for folder in map(Path, sys.path)
+def _is_librarys(file: str) -> bool:
+    return Path(file).is_relative_to(_PYTHON) or _is_installed(file)
+
+
+@lru_cache(4096)
+def _is_installed_package(name: str) -> bool:
+    # Only the name of a logger: the package may not be imported.
+    spec = PathFinder.find_spec(name)
+    if spec is None:
+        return False
+    # A namespace has no file, but folders.
+    return any(map(_is_installed, [spec.origin or "", *(spec.submodule_search_locations or ())]))
+
+
+def _is_installed(file: str) -> bool:
+    """Whether it is in a folder that distributions are installed in."""
+    return any(
+        Path(file).is_relative_to(folder) and _has_distributions(folder) for folder in map(Path, sys.path)
     )
 
 

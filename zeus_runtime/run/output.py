@@ -62,7 +62,7 @@ class OutputError(RunError):
         )
         if any(_IS_MASKED in each for each in problems):
             remedy = (
-                "If the masked value is no secret, give its variable or its key a name that does not say secret. "
+                "If the masked value is not a secret, give its variable or its key a name that does not say secret. "
                 "If it is one, let the schema take a text there, or set `secrets: {to_model: allow}`."
             )
         super().__init__(
