@@ -60,7 +60,10 @@ def completed(message: str) -> str:
 
 
 def _shown(word: str) -> str:
-    # Of a secret by what stands beside it in the config, the word alone does not tell.
+    """The word of a command, without a value that is a secret.
+
+    Some are known to be one only once the config is read, which comes after ``name_config``.
+    """
     name, sign, _ = word.partition("=")
     return f"{name}={HIDDEN_VALUE}" if sign and mask_known(word) != word else word
 

@@ -6,7 +6,6 @@ import os
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import Final, TypeGuard
 
@@ -261,13 +260,7 @@ def home_folder(environ: Mapping[str, str]) -> Path | None:
         environ: the environment of the process itself.
     """
     home = environ.get("HOME") or environ.get("USERPROFILE")
-    return _path(home) if home else None
-
-
-@lru_cache(maxsize=16)
-def _path(text: str) -> Path:
-    """One path for a text that a plan asks for some thirty times."""
-    return Path(text)
+    return Path(home) if home else None
 
 
 def home_folders(environ: Mapping[str, str]) -> tuple[Path, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -333,22 +333,28 @@ async def test_each_of_several_calls_at_a_place_has_a_decision_of_its_own(folder
         assert effects(folder) == ["mine" if second == "changed later" else "two"]
 
 
+async def decided_one_by_one(living: Agent, answers: Mapping[str, Decision]) -> list[str]:
+    """Answer each question of a run by its argument, with a resume after each; the arguments that were asked about."""
+    asked: list[str] = []
+    events = await play(living, "go")
+    while isinstance(events[-1], RunFailed):
+        (pending,) = await living.pending_approvals()
+        asked.append(str(pending.arguments["what"]))
+        await living.decide(pending.session, {pending.id: answers[asked[-1]]})
+        events = await events_of(living.resume(pending.session))
+        assert len(asked) < 5
+    assert isinstance(events[-1], RunCompleted), events[-1]
+    return asked
+
+
 @pytest.mark.parametrize("first", ["reject", "changed"])
 async def test_calls_at_one_place_that_are_decided_one_after_the_other_come_to_an_end(
     folder: Path, first: str
 ) -> None:
     """The decision about one was taken for one about the other, so both were asked about for ever."""
     answers = {"one": ANSWERS[first], "two": ANSWERS["approve"]}
-    asked: list[str] = []
     async with agent(folder, "call", {}, {}, first="twice") as living:
-        events = await play(living, "go")
-        while isinstance(events[-1], RunFailed):
-            (pending,) = await living.pending_approvals()
-            asked.append(str(pending.arguments["what"]))
-            await living.decide(pending.session, {pending.id: answers[asked[-1]]})
-            events = await events_of(living.resume(pending.session))
-            assert len(asked) < 5
-        assert isinstance(events[-1], RunCompleted), events[-1]
+        asked = await decided_one_by_one(living, answers)
     # A call that ran before the other was asked about is asked about again.
     again = ["one"] if first == "changed" else []
     assert asked == ["one", "two", *again]
@@ -359,15 +365,8 @@ async def test_a_file_that_is_rejected_for_one_of_several_calls_at_a_place_is_no
     folder: Path,
 ) -> None:
     answers = {"one": ANSWERS["approve"], "two": ANSWERS["reject"]}
-    asked: list[str] = []
     async with agent(folder, "file", {"allow": ["save"]}, {"*.md": "ask"}, first="twice") as living:
-        events = await play(living, "go")
-        while isinstance(events[-1], RunFailed):
-            (pending,) = await living.pending_approvals()
-            asked.append(str(pending.arguments["what"]))
-            await living.decide(pending.session, {pending.id: answers[asked[-1]]})
-            events = await events_of(living.resume(pending.session))
-            assert len(asked) < 5
+        asked = await decided_one_by_one(living, answers)
     # A call that ran before the other was asked about is asked about again.
     assert asked == ["one", "two", "one"]
     assert effects(folder) == ["one", "one"]

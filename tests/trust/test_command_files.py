@@ -1192,9 +1192,7 @@ def is_closed(file: Path, to: Part) -> bool:
 
 @pytest.mark.parametrize("words", MODULE_WORDS)
 @pytest.mark.parametrize("parts", PARTS, ids=".".join)
-@settings(
-    max_examples=5
-)  # for each of 24 pairs; each example makes every file that could decide, one after the other
+@settings(max_examples=5)  # of each pair: an example makes all files that could decide, one by one
 @given(st.data())
 def test_a_module_is_the_file_that_python_prefers_also_if_it_is_made_later(
     words: str, parts: tuple[str, ...], data: st.DataObject

@@ -199,7 +199,7 @@ class ApprovalBroker:
 
     def _as_written(self, request: ApprovalRequest) -> ApprovalRequest:
         """The request with what the model wrote, unless a middleware or a person made another call of it."""
-        place = request.place.partition(":")[0]
+        place = _place_of_call(request)
         if place not in self._made_calls:
             return request
         call, find = self._made_calls[place]
@@ -215,13 +215,13 @@ class ApprovalBroker:
 
         Not each look at a call: the middlewares may make other arguments of one call on its way.
         """
-        self._first_made.setdefault(request.place.partition(":")[0], request.digest)
+        self._first_made.setdefault(_place_of_call(request), request.digest)
 
     async def _asked_call(self, request: ApprovalRequest) -> AskedCall:
         from zeus_runtime.store.former_decisions import AskedCall
 
         assert self._thread is not None, "a run begins before its calls"
-        first = self._first_made.get(request.place.partition(":")[0], request.digest)
+        first = self._first_made.get(_place_of_call(request), request.digest)
         return AskedCall(
             self._thread,
             self._run_id,
@@ -861,3 +861,8 @@ class CallApprovals:
 
     def checked_by(self, check: Check) -> None:
         self._broker.checked_by(check)
+
+
+def _place_of_call(request: ApprovalRequest) -> str:
+    """The place of the call that a request is about; a file that the call reaches has a part of its own behind it."""
+    return request.place.partition(":")[0]

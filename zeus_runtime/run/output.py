@@ -26,7 +26,6 @@ _LONGEST_PROBLEM: Final = 300
 _STRING_OR_WORD: Final = re.compile(
     rf'"(?:\\.|[^"\\])*"?|((?:{PLACEHOLDER.pattern}|[^\s"\[\]{{}},:])+)', re.DOTALL
 )
-_IS_MASKED: Final = "stands for a secret that Zeus masks"
 
 
 class Judgement(NamedTuple):
@@ -36,11 +35,20 @@ class Judgement(NamedTuple):
         value: the JSON value; None if it has problems.
         problems: why it does not fit; empty for an answer that fits.
         text: the answer as the model wrote it.
+        is_masked: whether one of the problems is about the placeholder of a secret.
     """
 
     value: Any
     problems: tuple[str, ...]
     text: str
+    is_masked: bool = False
+
+
+class _Problem(NamedTuple):
+    """Why a value does not fit; ``is_masked`` as of ``Judgement``."""
+
+    text: str
+    is_masked: bool = False
 
 
 class OutputError(RunError):
@@ -60,7 +68,7 @@ class OutputError(RunError):
         remedy = (
             "Resume with --continue and a higher output.repairs or another prompt, or simplify the schema."
         )
-        if any(_IS_MASKED in each for each in problems):
+        if judgement is not None and judgement.is_masked:
             remedy = (
                 "If the masked value is not a secret, give its variable or its key a name that does not say secret. "
                 "If it is one, let the schema take a text there, or set `secrets: {to_model: allow}`."
@@ -127,14 +135,15 @@ def _judged_value(form: PlannedOutput, value: Any, text: str) -> Judgement:
         problems = tuple(dict.fromkeys(_problems(form, value)))
     except (ArithmeticError, RecursionError) as error:
         # Such as 10**400 for `multipleOf: 0.1`, or a schema that refers to itself at a hundred levels.
-        problems = (f"$: this value cannot be checked: {type(error).__name__}",)
-    shown = [cut_text(each, _LONGEST_PROBLEM) for each in problems[:_MOST_PROBLEMS]]
+        problems = (_Problem(f"$: this value cannot be checked: {type(error).__name__}"),)
+    shown = [cut_text(each.text, _LONGEST_PROBLEM) for each in problems[:_MOST_PROBLEMS]]
     if len(problems) > _MOST_PROBLEMS:
         shown.append(f"and {len(problems) - _MOST_PROBLEMS} more")
-    return Judgement(None if shown else value, tuple(shown), text)
+    is_masked = any(each.is_masked for each in problems)
+    return Judgement(None if shown else value, tuple(shown), text, is_masked)
 
 
-def _problems(form: PlannedOutput, value: Any) -> Iterator[str]:
+def _problems(form: PlannedOutput, value: Any) -> Iterator[_Problem]:
     from jsonschema.exceptions import best_match
 
     # The validator's order follows the schema's keys; a reader looks for the place.
@@ -143,8 +152,8 @@ def _problems(form: PlannedOutput, value: Any) -> Iterator[str]:
         # Of alternatives, the error of the nearest one says more than "is not valid under any".
         told = best_match([error]) or error
         masked = PLACEHOLDER.search(told.instance) if isinstance(told.instance, str) else None
-        reason = f"{masked[0]} {_IS_MASKED}: " if masked else ""
-        yield f"{told.json_path}: {reason}{told.message}"
+        reason = f"{masked[0]} stands for a secret that Zeus masks: " if masked else ""
+        yield _Problem(f"{told.json_path}: {reason}{told.message}", masked is not None)
     if errors or form.model is None:
         return
     from pydantic import ValidationError
@@ -154,9 +163,9 @@ def _problems(form: PlannedOutput, value: Any) -> Iterator[str]:
     except ValidationError as error:
         for each in error.errors(include_url=False, include_context=False, include_input=False):
             place = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in each["loc"])
-            yield f"${place}: {each['msg']}"
+            yield _Problem(f"${place}: {each['msg']}")
     except Exception as error:  # noqa: BLE001 - a validator is the user's code
-        yield f"$: {form.source} failed: {type(error).__name__}: {error}"
+        yield _Problem(f"$: {form.source} failed: {type(error).__name__}: {error}")
 
 
 def written(value: Any) -> str:

@@ -52,7 +52,7 @@ TOLD = {
     ]
 }
 """Each story to how many updates replace what they update, with vectors and by words alone."""
-# When vectors are made has nothing to do with what is said: two stories in each language tell whether they are there.
+# The rules do not ask when a vector was made: two stories in each language test that late ones count.
 LATER = (
     "a marine biologist",
     "a booking system",

@@ -505,6 +505,8 @@ async def _require_known(
     """
     unknown = [name for name in results if not any(_is_about(turn, each, name) for each in asked)]
     for other in await caller.turns(turn.session) if unknown else ():
+        if not unknown:
+            return
         calls = [each for _, waited in await _waits(caller, other) for each in waited]
         unknown = [name for name in unknown if not any(_is_about(other, each, name) for each in calls)]
     if unknown:
