@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import text
 
 from tests.support.databases import asked_call, opened_thread
-from zeus_runtime.store.approvals import changed_at, close, open_approvals, put, settle
+from zeus_runtime.store.approvals import changed_at, close, decide, open_approvals, put, settle
 from zeus_runtime.store.interrupted_calls import begun_before, note_begun, note_begun_unasked
 from zeus_runtime.tools.approval import ApprovalRequest, Decision
 
@@ -125,12 +125,10 @@ async def test_the_last_approval_counts_when_a_change_of_settings_is_taken_back(
 ) -> None:
     """An approval holds if it has the present setting, and if no later one with another setting runs something else."""
     async with opened_thread(tmp_path) as (log, thread):
-        for number, (had, arguments) in enumerate((("old", first), ("new", later))):
+        for had, arguments in (("old", first), ("new", later)):
             asked = await put(log, asked_call(thread, replace(ASKED, setting=had)), ASKED.arguments)
             assert asked.is_open
             await settle(log, asked, Decision("approve", arguments=arguments))
-            moment = text(f"UPDATE pending_approval SET decided_ms = {number} WHERE id = '{asked.id}'")
-            await log.database.run(lambda connection, moment=moment: connection.execute(moment))
         now = replace(ASKED, setting=setting)
         holds = setting == "old" and first == later
         changed = await changed_at(log, asked_call(thread, now))
@@ -182,16 +180,25 @@ async def test_a_call_that_is_now_as_the_person_wrote_it_is_not_changed(
         assert (await changed_at(log, now) is not None) == is_changed
 
 
-async def test_a_later_rejection_at_the_place_overrules_an_approval(tmp_path: Path) -> None:
-    """A hook that was taken out and came back makes the approved arguments of the call again."""
+@pytest.mark.parametrize("way", ["settle", "decide"])
+async def test_a_later_rejection_at_the_place_overrules_an_approval(tmp_path: Path, way: str) -> None:
+    """A hook that was taken out and came back makes the approved arguments of the call again.
+
+    The clock of the process that decides later may be the slow one.
+    """
     async with opened_thread(tmp_path) as (log, thread):
-        for number, (path, answer) in enumerate((("/a", "approve"), ("/b", "reject"), ("/c", "approve"))):
+        for clock, (path, answer) in zip(
+            (9_000, 5_000, 7_000), (("/a", "approve"), ("/b", "reject"), ("/c", "approve")), strict=True
+        ):
+            log.now_ms = lambda clock=clock: clock
             asked = await put(
                 log, asked_call(thread, replace(ASKED, arguments={"path": path})), {"path": path}
             )
-            await settle(log, asked, Decision(answer))  # type: ignore[arg-type]
-            moment = text(f"UPDATE pending_approval SET decided_ms = {number} WHERE id = '{asked.id}'")
-            await log.database.run(lambda connection, moment=moment: connection.execute(moment))
+            decision = Decision(answer)  # type: ignore[arg-type]
+            if way == "settle":
+                await settle(log, asked, decision)
+            else:
+                await decide(log, thread.session, {asked.id: decision})
         for path, answer in (("/a", "reject"), ("/b", "reject"), ("/c", "approve"), ("/d", "reject")):
             now = asked_call(thread, replace(ASKED, arguments={"path": path}), is_resumed=True)
             found = await put(log, now, {"path": path})

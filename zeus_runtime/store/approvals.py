@@ -6,11 +6,21 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from sqlalchemy import BindParameter, ColumnElement, Connection, Select, bindparam, insert, select, update
+from sqlalchemy import (
+    BindParameter,
+    ColumnElement,
+    Connection,
+    Select,
+    bindparam,
+    func,
+    insert,
+    select,
+    update,
+)
 
 from zeus_runtime.command_lines import zeus_command
 from zeus_runtime.errors import NotFoundError, UsageError
@@ -128,7 +138,8 @@ async def put(
             "shown": change,
         }
         if rejected is not None and rejected.decision is not None:
-            row |= _decided(Decision("reject", rejected.decision.reason, by="earlier"), now)
+            earlier = Decision("reject", rejected.decision.reason, by="earlier")
+            row |= _decided(connection, earlier, now, call.in_run)
         # Before the INSERT, which it would withdraw too: at one place only one request is open.
         _withdraw(connection, *call.at_place)
         connection.execute(insert(APPROVAL), row)
@@ -191,7 +202,8 @@ async def settle(log: ThreadLog, pending: PendingApproval, decision: Decision) -
         here = _of(pending)
         undecided = update(APPROVAL).where(here, APPROVAL.c.verdict.is_(None))
         # Another user may have been shown a later change meanwhile, which this decision is not about.
-        connection.execute(undecided.values({**_decided(decision, now), "shown": pending.shown}))
+        decided = _decided(connection, decision, now, _run_of(pending))
+        connection.execute(undecided.values({**decided, "shown": pending.shown}))
         found = first_of(connection, requests().where(here))
         return found or pending
 
@@ -324,7 +336,8 @@ async def decide(
             )
             # Another process may have decided or shown it since it was read above; the error undoes all decisions of
             # this call.
-            if connection.execute(undecided.values(_decided(decision, now))).rowcount != 1:
+            values = _decided(connection, decision, now, _run_of(pending))
+            if connection.execute(undecided.values(values)).rowcount != 1:
                 raise UsageError(
                     f"{pending.id} was just decided or shown elsewhere", remedy="Look at it again."
                 )
@@ -484,10 +497,14 @@ def _require_seen(pending: PendingApproval, seen: str | None) -> None:
         )
 
 
-def _decided(decision: Decision, now: int) -> dict[str, Any]:
+def _decided(
+    connection: Connection, decision: Decision, now: int, in_run: Iterable[ColumnElement[bool]]
+) -> dict[str, Any]:
+    # Later than each decision of the run before it, whatever the clocks of the processes say: the last word counts.
+    last = connection.execute(select(func.max(APPROVAL.c.decided_ms)).where(*in_run)).scalar()
     return {
         "verdict": decision.answer,
-        "decided_ms": now,
+        "decided_ms": now if last is None else max(now, last + 1),
         "decision": json.dumps(asdict(decision), ensure_ascii=True),
     }
 
@@ -496,9 +513,17 @@ def _withdraw(connection: Connection, *where: Any) -> None:
     connection.execute(update(APPROVAL).where(*where, APPROVAL.c.verdict.is_(None)).values(verdict=WITHDRAWN))
 
 
-def _of(pending: PendingApproval) -> Any:
+def _thread_of(pending: PendingApproval) -> ColumnElement[bool]:
     key = select(THREAD.c.key).where(THREAD.c.session == pending.session).scalar_subquery()
-    return (APPROVAL.c.thread == key) & (APPROVAL.c.id == pending.id)
+    return APPROVAL.c.thread == key
+
+
+def _of(pending: PendingApproval) -> ColumnElement[bool]:
+    return _thread_of(pending) & (APPROVAL.c.id == pending.id)
+
+
+def _run_of(pending: PendingApproval) -> tuple[ColumnElement[bool], ...]:
+    return _thread_of(pending), APPROVAL.c.run_id == pending.run_id
 
 
 def _family(connection: Connection, session: str) -> list[int]:

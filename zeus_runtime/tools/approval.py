@@ -230,7 +230,7 @@ class PendingApproval:
             ``ApprovalRequest``.
         created_ms, expires_ms: UTC milliseconds; without ``expires_ms`` it waits for ever.
         decision: None until there is a decision.
-        decided_ms: UTC milliseconds.
+        decided_ms: UTC milliseconds, and later than that of each decision of the run before this one.
         withdrawn: the conversation continued without it.
         shown: ``Preview.digest`` of the change that was shown last; the decision is bound to it too. Empty for
             a tool without previews, None for a request that is older than these digests.
