@@ -159,10 +159,10 @@ def links_passed(paths: Iterable[str]) -> set[str]:
     return set(filter(os.path.islink, passed))
 
 
-def passes_link_in(path: Path, folder: Path) -> bool:
-    """Whether the system follows a link that lies in ``folder`` on the way to an absolute path."""
-    within = real_path(folder)
-    return any(is_in(link, within) for link in links_passed([str(path)]))
+def passes_only_links_above(path: Path, folder: Path) -> bool:
+    """Whether each link that the system follows on the way to an absolute path lies in a folder above ``folder``."""
+    above = set(map(str, Path(real_path(folder)).parents))
+    return above.issuperset(map(os.path.dirname, links_passed([str(path)])))
 
 
 def are_one_folder(one: str, other: str) -> bool:

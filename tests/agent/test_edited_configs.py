@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 import pytest
@@ -79,7 +80,9 @@ def put(folder: Path, files: Mapping[str, str]) -> None:
         (folder / name).write_text(text)
 
 
-def agent_of(folder: Path, files: Mapping[str, str] = FILES) -> Agent:
+def agent_of(
+    folder: Path, files: Mapping[str, str] = FILES, environ: Mapping[str, str] = MappingProxyType({})
+) -> Agent:
     """An agent that writes to each of its prompt's words."""
 
     def answer(request: ModelRequest) -> str | object:
@@ -95,7 +98,7 @@ def agent_of(folder: Path, files: Mapping[str, str] = FILES) -> Agent:
 
     put(folder, files)
     (folder / "conf").mkdir(exist_ok=True)
-    return Agent.from_config(directory=folder, environ={}, model=PositionModel(answer))  # type: ignore[arg-type]
+    return Agent.from_config(directory=folder, environ=environ, model=PositionModel(answer))  # type: ignore[arg-type]
 
 
 def written(folder: Path, *names: str) -> list[str]:
@@ -114,15 +117,24 @@ async def test_a_run_changes_nothing_that_the_config_names_since_an_edit(tmp_pat
         assert written(tmp_path, *closed) == [], "also later, in another session"
 
 
+HOMES: Final = {"HOME": ".config/zeus", "XDG_CONFIG_HOME": "zeus", "ZEUS_HOME": ""}
+
+
 @pytest.mark.parametrize("is_new", [False, True])
-@pytest.mark.parametrize(
-    ("variable", "home"), [("HOME", ".config/zeus"), ("XDG_CONFIG_HOME", "zeus"), ("ZEUS_HOME", "")]
-)
+@pytest.mark.parametrize("variable", HOMES)
+@pytest.mark.parametrize("other", [None, *HOMES])
 async def test_what_the_next_run_finds_by_the_variables_of_the_process_is_closed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, home: str, *, is_new: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, other: str | None, *, is_new: bool
 ) -> None:
-    """A program that gave its agent variables of its own left open what the presets of its user name."""
-    project, user = tmp_path / "project", tmp_path / "user"
+    """A program that gave its agent variables of its own left open what the presets of its user name.
+
+    So did presets of the same names, in a Home that these variables name.
+    """
+    project, user, home = tmp_path / "project", tmp_path / "user", HOMES[variable]
+    environ = {} if other is None else {other: str(tmp_path / "team")}
+    if other is not None:
+        same = dict.fromkeys(("base.yaml", "helper.yaml"), "version: 1\n")
+        put(tmp_path / "team" / HOMES[other] / "configs", same)
     user.mkdir()
     project.mkdir()
     monkeypatch.setenv(variable, str(user))
@@ -140,7 +152,7 @@ async def test_what_the_next_run_finds_by_the_variables_of_the_process_is_closed
     closed = ("prompts/review.md", "tasks/dev.md", "tools/srv.py")
     if not is_new:
         add()
-    async with agent_of(project) as agent:
+    async with agent_of(project, environ=environ) as agent:
         if is_new:
             add()
         await agent.run(" ".join((*closed, "notes.md")))

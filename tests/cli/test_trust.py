@@ -657,6 +657,23 @@ def test_a_folder_that_a_link_of_the_project_leads_to_is_not_its_own(
     assert "password" not in result.out + result.err
 
 
+@pytest.mark.parametrize(("link", "is_shown"), [("clone/conf", False), ("conf", True)])
+def test_a_link_in_a_project_elsewhere_shows_no_line_of_what_it_leads_to(
+    project: Project, zeus: Zeus, link: str, *, is_shown: bool
+) -> None:
+    """A link in a folder above the working directory is the user's own."""
+    above = project.folder.parent
+    (above / "other").mkdir()
+    (above / "other/base.yaml").write_text("a: b: password\n")
+    (above / link).parent.mkdir(exist_ok=True)
+    (above / link).symlink_to(above / "other")
+    for words in (["validate", f"../{link}/base.yaml"], ["serve", f"../{link}"]):
+        result = zeus(*words)
+        assert result.exit_code == 3
+        assert "base.yaml:1:" in result.out + result.err
+        assert ("password" in result.out + result.err) == is_shown
+
+
 def test_an_error_in_a_file_of_the_user_shows_its_line(project: Project, zeus: Zeus) -> None:
     home = Path(os.environ["HOME"])
     unsound = "a: b: shown-line\n"

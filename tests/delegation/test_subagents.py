@@ -917,6 +917,27 @@ def test_the_workspace_of_an_agent_in_depth_counts_whose_home_only_its_parent_na
     assert folder / "far" in work_folders(check(None, directory=folder, environ={}))
 
 
+def test_the_workspace_of_an_agent_in_depth_is_that_of_the_preset_that_this_run_finds(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process of a program with variables of its own has a Home with a preset of the same name."""
+    presets, others = tmp_path / "ann/.config/zeus/configs", tmp_path / "team/configs"
+    head = "version: 1\nname: agent\nmodel: gpt-4o\n"
+    agents = "agents: {deep: {description: Helps., config: deep}}\n"
+    for file, yaml in {
+        presets / "middle.yaml": f"{head}tools: [subagents]\n{agents}",
+        presets / "deep.yaml": head + "workspace: {root: far}\n",
+        others / "deep.yaml": head,
+    }.items():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(yaml)
+    monkeypatch.setenv("ZEUS_HOME", str(tmp_path / "team"))
+    one = "agents: {middle: {description: Leads., config: middle}}\n"
+    write_agent(folder, one, tools="[probe, subagents]")
+    checked = check(None, directory=folder, environ={"HOME": str(tmp_path / "ann")})
+    assert folder / "far" in work_folders(checked)
+
+
 def test_an_agents_config_that_a_setting_names_is_relative_to_the_working_directory(folder: Path) -> None:
     (folder / "c").mkdir()
     for each in ("", "c/"):

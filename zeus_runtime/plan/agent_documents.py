@@ -12,10 +12,9 @@ from zeus_runtime.config.document import Inherited
 from zeus_runtime.config.layers.files import folder_of, homes_for
 from zeus_runtime.config.layers.plugin_home import plugin_named
 from zeus_runtime.config.yaml.tree import find, plain, show_path
-from zeus_runtime.disk_paths import expanded, is_file_name, is_folder, shown_below
+from zeus_runtime.disk_paths import expanded, is_file_name, shown_below
 from zeus_runtime.errors import ZeusError
 from zeus_runtime.registry import installed_homes, search_path
-from zeus_runtime.registry.home import homes_of_next_run
 from zeus_runtime.trust.layers import permit_layer
 
 if TYPE_CHECKING:
@@ -59,7 +58,7 @@ def _below(
             continue
         yield found
         if isinstance(config, str) and found.path is not None and found.path.resolve() not in above:
-            own = homes_of(checked, found.root, found.folders)
+            own = homes_of(checked, found.root, found.folders, checked.given_environ)
             yield from _below(checked, found, own, above, depth - 1)
 
 
@@ -69,14 +68,17 @@ def _folders(directory: Path, document: Document) -> list[Path]:
     return [directory / expanded(each) for each in named if isinstance(each, str) and "\0" not in each]
 
 
-def homes_of(checked: Checked, root: Node, folders: Mapping[str, Path]) -> tuple[Path, ...]:
+def homes_of(
+    checked: Checked, root: Node, folders: Mapping[str, Path], environ: Mapping[str, str]
+) -> tuple[Path, ...]:
     """The Homes in which a config's tree looks its agents' configs up, nearest first; those that are there.
 
     Args:
-        checked: a config that is read in the same directory and environment.
+        checked: a config that is read in the same directory.
         folders: the folder of each source.
+        environ: the variables of the start.
     """
-    homes, environ = find(root, ("homes",)), checked.given_environ
+    homes = find(root, ("homes",))
     entries = homes.value if homes is not None and homes.is_list else ()
     named = [
         each.value
@@ -89,11 +91,11 @@ def homes_of(checked: Checked, root: Node, folders: Mapping[str, Path]) -> tuple
     def of_plugin(name: str, _: object) -> Iterator[Path]:
         plugins = find(root, ("plugins",))
         rules = {} if plugins is None else plain(plugins)
-        return (home.folder for home in installed_homes(rules, environ) if name in home.names)
+        return (home.folder for home in installed_homes(rules, checked.given_environ) if name in home.names)
 
-    there = (each for each in named if plugin_named(each) or is_folder(Path(each)))
-    own = homes_of_next_run(checked.directory, environ)
-    return search_path(directory=checked.directory, environ=environ, homes=there, homes_of=of_plugin, own=own)
+    return search_path(
+        directory=checked.directory, environ=environ, homes=named, homes_of=of_plugin, tolerates=True
+    )
 
 
 def _document(

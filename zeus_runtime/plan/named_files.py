@@ -40,6 +40,7 @@ from zeus_runtime.errors import MissingError
 from zeus_runtime.plan.agent_documents import as_agent, homes_of
 from zeus_runtime.plan.executed_parts import folders_named, project_of
 from zeus_runtime.registry import installed_homes
+from zeus_runtime.registry.home import environs_of_user
 from zeus_runtime.tools.own_folders import ARCHIVES, OWN_SANDBOXES
 
 if TYPE_CHECKING:
@@ -109,6 +110,7 @@ class _Tree(NamedTuple):
         folder: where they start in a source that is not among these.
         homes: of a stack, those in which its agents' configs are looked up.
         environ: of a stack, the variables that its agents' configs get.
+        started: of a stack, the variables by which its start finds the Homes.
     """
 
     root: Node
@@ -116,6 +118,7 @@ class _Tree(NamedTuple):
     folder: Path
     homes: Sequence[Path] = ()
     environ: Mapping[str, str] = MappingProxyType({})
+    started: Mapping[str, str] = MappingProxyType({})
 
     def file(self, node: Node) -> Path:
         return self.folder_of(node) / expanded(node.value)
@@ -233,13 +236,24 @@ class _Stacks:
         # All that `zeus run` takes as its main file, also a preset that the loaded config extends.
         mains = [each.file for each in config_places(checked.document, given)]
         mains += chain.from_iterable(map(presets_in, checked.private_homes))
-        # A program may give its agent an environment of its own; the next run has the variables of the process.
-        environ = {**checked.process_environ, **checked.given_environ}
-        near = homes_of(checked, _NOTHING, {})
-        start = _Tree(_NOTHING, {}, checked.directory, near, environ)
-        waiting = [_Start(main, start, env) for main in mains for env in (None, *overlays(main))]
+        # A program may give its agent an environment of its own; the next run has the variables of the process. Each
+        # start has Homes in an order of its own, so one of a name that two of them have is not the other's.
+        given = {**checked.process_environ, **checked.given_environ}
+        starts = [
+            _Tree(
+                _NOTHING,
+                {},
+                checked.directory,
+                homes_of(checked, _NOTHING, {}, each),
+                {**given, **each},
+                each,
+            )
+            for each in (checked.given_environ, *environs_of_user())
+        ]
+        files = [(main, env) for main in mains for env in (None, *overlays(main))]
+        waiting = [_Start(main, start, env) for start in starts for main, env in files]
         # Also those to which only a value leads that a stronger layer or a variable replaces.
-        start = start._replace(homes=checked.homes, environ=checked.environ)
+        start = starts[0]._replace(homes=checked.homes, environ=checked.environ)
         waiting[:0] = [_Start(file, start) for file in self._unloaded if file not in mains]
         while waiting:
             for tree, is_new in self._stack(waiting.pop()):
@@ -268,10 +282,11 @@ class _Stacks:
         # One text is searched by itself, with the variables of this run.
         is_one = len(layers.read) < 2 and environ == checked.environ and file in self._searched
         for each in filled_in(root, environ):
-            tree = _as_agent(
-                _Tree(each, layers.folders, file.parent, environ=environ), start.above, start.laid
+            tree = start.above._replace(
+                root=each, folders=layers.folders, folder=file.parent, environ=environ
             )
-            homes = homes_of(checked, tree.root, tree.folders)
+            tree = _as_agent(tree, start.above, start.laid)
+            homes = homes_of(checked, tree.root, tree.folders, tree.started)
             yield tree._replace(homes=homes), not is_one or tree.root is not each
 
     def _of_agents(self, tree: _Tree, waiting: list[_Start]) -> Iterator[_Tree]:

@@ -24,7 +24,7 @@ def search_path(
     homes: Iterable[str] = (),
     homes_of: Callable[[str, object], Iterable[Path]] = lambda plugin, place: (),
     position: Position = lambda path: None,
-    own: Iterable[Path] | None = None,
+    tolerates: bool = False,
 ) -> tuple[Path, ...]:
     """The Homes, nearest first: the project's ``.zeus``, the YAML's, ``ZEUS_HOME``, the user's, the bundled.
 
@@ -34,24 +34,24 @@ def search_path(
         homes: the YAML's ``homes``, in their order: paths, or ``plugin:NAME``.
         homes_of: returns the Homes of a plugin that ``homes`` names (``Registry.homes_of``).
         position: returns the position of a path of keys in the YAML, for errors.
-        own: the user's own Homes; None for that of ``environ``.
+        tolerates: leave out a Home that is not there.
 
     Raises:
         MissingError: a Home that the YAML or ``ZEUS_HOME`` names is not a folder. ``.zeus`` and the user's
             may be absent.
     """
+    existing = (lambda home, *_: home) if tolerates else _existing
     named: list[Path] = []
     for index, home in enumerate(homes):
         place, plugin = position(("homes", index)), plugin_named(home)
         if plugin is not None:
             named += homes_of(plugin, place)
         else:
-            named.append(_existing(directory / expanded(home), "the YAML's 'homes' names", place))
+            named.append(existing(directory / expanded(home), "the YAML's 'homes' names", place))
     added = environ.get("ZEUS_HOME")
     if added:
-        named.append(_existing(directory / expanded(added), "ZEUS_HOME names"))
-    own = user_home(environ) if own is None else own
-    candidates = [directory / ".zeus", *named, *own, bundled_home()]
+        named.append(existing(directory / expanded(added), "ZEUS_HOME names"))
+    candidates = [directory / ".zeus", *named, *user_home(environ), bundled_home()]
     return tuple(dict.fromkeys(filter(is_folder, candidates)))
 
 

@@ -27,7 +27,7 @@ from zeus_runtime.config.yaml.reader import MAX_BYTES, decode, hint_for_pipe, re
 from zeus_runtime.config.yaml.sources import Sources
 from zeus_runtime.config.yaml.tree import Mark, Node, Origin
 from zeus_runtime.cutting import cut_text
-from zeus_runtime.disk_paths import expanded, is_file, is_folder, passes_link_in, real_path
+from zeus_runtime.disk_paths import expanded, is_file, is_folder, passes_only_links_above, real_path
 from zeus_runtime.escaping import printable
 
 DISCOVERED: Final = "zeus.yaml"
@@ -395,8 +395,8 @@ class Layers:
             return _read(text, name)
         except ConfigError as error:
             real = Path(real_path(self.files.get(name, self.directory)))
-            # A link in the project may lead to any folder.
-            near = (each for each in self.near if not passes_link_in(each, self.directory))
+            # A link in a project may lead to any folder, and the project may be elsewhere.
+            near = (each for each in self.near if passes_only_links_above(each, self.directory))
             if any(real.is_relative_to(real_path(each)) for each in (self.directory, *near)):
                 raise
             raise ConfigError([replace(each, source_line=None) for each in error.diagnostics]) from None
