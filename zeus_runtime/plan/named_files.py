@@ -238,7 +238,7 @@ class _Stacks:
         mains += chain.from_iterable(map(presets_in, checked.private_homes))
         # A program may give its agent an environment of its own; the next run has the variables of the process. Each
         # start has Homes in an order of its own, so one of a name that two of them have is not the other's.
-        given = {**checked.process_environ, **checked.given_environ}
+        known = {**checked.process_environ, **checked.given_environ}
         starts = [
             _Tree(
                 _NOTHING,
