@@ -245,7 +245,7 @@ class _Stacks:
                 {},
                 checked.directory,
                 homes_of(checked, _NOTHING, {}, each),
-                {**given, **each},
+                {**known, **each},
                 each,
             )
             for each in (checked.given_environ, *environs_of_user())
