@@ -698,6 +698,7 @@ async def test_a_client_that_closes_the_stream_of_a_service_that_stops_cancels_n
     turn = SimpleNamespace(run="r1")
     answer = TurnAnswer(cast(Any, SimpleNamespace(cancel=cancel)), cast(Any, turn), 0)
     protocol = Protocol(Options(), cast(Any, SimpleNamespace(mask=lambda text: text)))
+    gc.freeze()  # what other tests left takes seconds to look through
     await protocol._stream(answer, events())({"type": "http", "asgi": {"spec_version": "2.3"}}, receive, send)
     for _ in range(3):
         gc.collect()  # closes what the response left open
