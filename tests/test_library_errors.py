@@ -102,15 +102,6 @@ def test_the_words_of_an_error_stay(text: str) -> None:
     assert error_with_type(ValueError(text)) == (f"ValueError: {text}" if text else "ValueError")
 
 
-def test_only_the_messages_of_a_printed_error_change() -> None:
-    error = _raised(_misread_by_yaml, KEY)
-    printed = "".join(format_exception(ExceptionGroup("of several", [error])))
-    told = printed_error(printed, ExceptionGroup("of several", [error]))
-    frames = [line for line in printed.splitlines() if "File " in line or "raise " in line]
-    assert [line for line in told.splitlines() if line in frames] == frames
-    assert "mapping values are not allowed here" in told
-
-
 def test_a_printed_error_whose_message_cannot_be_made_stays() -> None:
     class OddError(Exception):
         def __str__(self) -> str:

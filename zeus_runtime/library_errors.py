@@ -41,16 +41,11 @@ def printed_error(text: str, error: BaseException) -> str:
             whole, safe = str(each), error_text(each)
         except Exception:  # noqa: BLE001, S112 - an error's own code may raise anything; its message is not shown then
             continue
-        if whole == safe:
-            continue
-        if whole in text:
+        if whole != safe:
             text = text.replace(whole, safe)
-            continue
-        # In a group the lines of a message are indented.
-        shown = "; ".join(safe.splitlines())
-        for line in whole.splitlines():
-            if len(line.strip()) >= _LEAST_TORN:
-                text, shown = text.replace(line, shown), "…"
+            # In a group the lines of a message are indented.
+            for line in set(whole.splitlines()) - set(safe.splitlines()):
+                text = text.replace(line, "…") if line.strip() else text
     return text
 
 
