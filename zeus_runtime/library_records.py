@@ -14,7 +14,6 @@ from traceback import TracebackException
 from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.cutting import mask_known
-from zeus_runtime.library_errors import printed_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -99,5 +98,5 @@ def _mask(record: LogRecord) -> None:
         told = TracebackException.from_exception(error, compact=True, max_group_width=sys.maxsize)
         written = "".join(told.format()).rstrip("\n")
         # A formatter takes this in place of the error, whose message may have the address too.
-        if (masked := mask_known(printed_error(written, error))) != written:
+        if (masked := mask_known(written)) != written:
             record.exc_text, record.exc_info = masked, None

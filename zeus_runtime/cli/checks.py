@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 from zeus_runtime.cli.findings import DoctorFinding, missing
 from zeus_runtime.cli.streams import is_terminal, shows_colours
 from zeus_runtime.errors import MissingError, ZeusError
-from zeus_runtime.library_errors import error_with_type
 
 if TYPE_CHECKING:
     from zeus_runtime.cli.options import ConfigArgs
@@ -185,7 +184,7 @@ def _told(error: Exception, what: str) -> tuple[str, str]:
     """
     if isinstance(error, ZeusError):
         return error.message, error.remedy or ""
-    return f"{what}: {error_with_type(error)}", ""
+    return f"{what}: {type(error).__name__}: {error}", ""
 
 
 def _sandboxes(checked: Checked) -> Iterator[DoctorFinding]:
@@ -251,7 +250,7 @@ def _backend_answers(memory: MemoryService, name: str) -> DoctorFinding:
     except ZeusError as error:
         why, remedy = error.message, error.remedy or ""
     except Exception as error:  # noqa: BLE001 - whatever the plugin's engine raises is the finding
-        why, remedy = error_with_type(error), ""
+        why, remedy = f"{type(error).__name__}: {error}", ""
     else:
         return DoctorFinding("ok", "memory", f"the backend {name} answers")
     return missing(

@@ -88,9 +88,8 @@ def _tell_stray_errors(process: Process) -> Callable[[], None]:
         from traceback import format_exception
 
         from zeus_runtime.cli.streams import complain
-        from zeus_runtime.library_errors import printed_error
 
-        trace = "" if error is None else printed_error("".join(format_exception(error)), error)
+        trace = "" if error is None else "".join(format_exception(error))
         complain(process.redact(f"{what}{trace}".rstrip()))
 
     def uncaught(_kind: type[BaseException], error: BaseException, _trace: TracebackType | None) -> None:

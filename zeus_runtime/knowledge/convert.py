@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from zeus_runtime.cutting import cut_text
 from zeus_runtime.errors import MissingError, ZeusError
 from zeus_runtime.knowledge.encodings import guessed_encoding, marked_encoding
-from zeus_runtime.library_errors import error_with_type
 from zeus_runtime.tools.worker_process import Apart, ApartError
 
 if TYPE_CHECKING:
@@ -127,7 +126,7 @@ def parsed(data: bytes, suffix: str) -> Mapping[str, Any]:
     except MemoryError:
         raise
     except (Exception, RecursionError) as error:  # noqa: BLE001 - a library's word on a damaged file
-        return {"unreadable": f"it is damaged: {cut_text(error_with_type(error), 200)}"}
+        return {"unreadable": f"it is damaged: {type(error).__name__}: {cut_text(str(error), 200)}"}
     return {"form": made.form, "pages": [[page.text, page.number, page.heading] for page in made.pages]}
 
 

@@ -22,7 +22,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.cutting import cut_text
-from zeus_runtime.library_errors import error_with_type
 from zeus_runtime.tools.worker_process import ENVIRONMENT, PIPE_BYTES, end_with, started
 
 if TYPE_CHECKING:
@@ -177,7 +176,7 @@ def _serve(user: int) -> None:
         embedder: Embedder = getattr(import_module(module), function)(**factory["arguments"])
         said = json.dumps([embedder.model, embedder.dimension])
     except Exception as error:  # noqa: BLE001 - whatever keeps it from making the model is told its user
-        _write(answers, json.dumps(cut_text(error_with_type(error), 200)).encode())
+        _write(answers, json.dumps(f"{type(error).__name__}: {cut_text(str(error), 200)}").encode())
         return
     _write(answers, said.encode())
     asyncio.run(_embed(embedder, orders, answers))

@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 from zeus_runtime.errors import RunError, ZeusError, ends_process
-from zeus_runtime.library_errors import error_with_type
 from zeus_runtime.middleware.protocol import Middleware
 from zeus_runtime.tools.calling_tool import calling
 
@@ -110,6 +109,6 @@ class Blaming:
 def blamed(name: str, error: BaseException) -> MiddlewareError:
     """``error`` as the fault of the middleware ``name``."""
     return MiddlewareError(
-        f"the middleware {name!r} failed: {error_with_type(error)}",
+        f"the middleware {name!r} failed: {type(error).__name__}: {error}",
         remedy="Take it out of `middlewares:` or repair its plugin; then resume the run with --continue.",
     )

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from zeus_runtime.config.messages.diagnostics import ConfigError
-from zeus_runtime.library_errors import error_with_type
 from zeus_runtime.models.interface import ToolSchema
 from zeus_runtime.plan.answer_schema import faults_of, no_parameters, sent_schema, unenforced, validator_of
 
@@ -248,7 +247,7 @@ def _from_model(checked: Checked, reference: str) -> _Schema:
             [checked.diagnostic("output-model", error.message, path, hint=error.hint)]
         ) from None
     except Exception as error:  # noqa: BLE001 - the code is the user's
-        message = f"{reference} cannot be used: {error_with_type(error)}"
+        message = f"{reference} cannot be used: {type(error).__name__}: {error}"
         hint = "name a pydantic model that has a JSON Schema"
         raise ConfigError([checked.diagnostic("output-model", message, path, hint=hint)]) from None
     return _Schema(value, path, reference, model=model)

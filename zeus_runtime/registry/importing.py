@@ -9,7 +9,6 @@ from typing import Any
 
 from zeus_runtime.cutting import unwrapped
 from zeus_runtime.errors import MissingError
-from zeus_runtime.library_errors import error_with_type
 from zeus_runtime.registry.plugin import Plugin
 
 # Exceptions from a plugin's code that must not end the command: `sys.exit()` at import is a plugin's mistake too.
@@ -94,7 +93,8 @@ def brief(error: BaseException) -> str:
     # The last frame of an ImportError belongs to the import system.
     if frame is not None and not isinstance(error, (ImportError, SyntaxError)):
         place = f" ({Path(frame.tb_frame.f_code.co_filename).name}:{frame.tb_lineno})"
-    return f"{unwrapped(error_with_type(error))}{place}"
+    text = unwrapped(str(error))
+    return f"{type(error).__name__}{': ' if text else ''}{text}{place}"
 
 
 def _remedy(reference: str, plugin: Plugin, error: BaseException) -> str:

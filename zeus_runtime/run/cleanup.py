@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 
 from zeus_runtime.errors import ZeusError, ends_process
 from zeus_runtime.events import Event, Notice
-from zeus_runtime.library_errors import error_with_type
 from zeus_runtime.tools.worker_threads import in_thread
 
 if TYPE_CHECKING:
@@ -96,4 +95,4 @@ def cause_of(error: BaseException) -> str:
     """An exception in one line: the message of a Zeus error, else the type and the message."""
     if isinstance(error, ZeusError):
         return error.message
-    return error_with_type(error)
+    return f"{type(error).__name__}: {error}".removesuffix(": ")

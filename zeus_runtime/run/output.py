@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from zeus_runtime.config.secrets.placeholders import PLACEHOLDER
 from zeus_runtime.cutting import cut_text
 from zeus_runtime.errors import RunError
-from zeus_runtime.library_errors import error_with_type
 from zeus_runtime.models.answers import ended_early
 from zeus_runtime.models.content import FROM_RUNTIME, calls_of, is_users, text_of
 from zeus_runtime.notice import Notice
@@ -166,7 +165,7 @@ def _problems(form: PlannedOutput, value: Any) -> Iterator[_Problem]:
             place = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in each["loc"])
             yield _Problem(f"${place}: {each['msg']}")
     except Exception as error:  # noqa: BLE001 - a validator is the user's code
-        yield _Problem(f"$: {form.source} failed: {error_with_type(error)}")
+        yield _Problem(f"$: {form.source} failed: {type(error).__name__}: {error}")
 
 
 def written(value: Any) -> str:

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Final
 from zeus_runtime.context.ledger import PolicyDecision, StepRecord
 from zeus_runtime.errors import CancelledRunError, LimitError, UsageError, ZeusError, ends_process
 from zeus_runtime.events import AnswerReset, Event, Notice, RunCompleted, RunFailed, RunStarted
-from zeus_runtime.library_errors import error_with_type, printed_error
 from zeus_runtime.middleware.chain import MiddlewareError, chain
 from zeus_runtime.middleware.protocol import Sources, Turn
 from zeus_runtime.models.answers import AnswerError
@@ -215,10 +214,10 @@ class Session:
             # The edge of a run: its stream must end with a terminal event.
             if ends_process(error):
                 raise
-            told = self._redact(printed_error("".join(format_exception(error)), error))
+            told = self._redact("".join(format_exception(error)))
             _log.error("the run of %s failed inside the runtime\n%s", self._thread.session, told)
             ending = RunFailed(
-                self._thread.session, "internal", error_with_type(error), details=_details(run)
+                self._thread.session, "internal", f"{type(error).__name__}: {error}", details=_details(run)
             )
         finally:
             if run is not None:

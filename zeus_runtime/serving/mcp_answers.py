@@ -14,8 +14,6 @@ from mcp.shared.exceptions import MCPError
 from mcp.types import INTERNAL_ERROR, JSONRPCError
 from pydantic import BaseModel, ValidationError
 
-from zeus_runtime.errors import ZeusError
-from zeus_runtime.library_errors import error_text, printed_error
 from zeus_runtime.serving.visible_results import visible_data, visible_result, visible_text
 
 if TYPE_CHECKING:
@@ -50,11 +48,8 @@ def visible_answers(errors: Mask, results: Mask | None = None) -> ServerMiddlewa
             raise
         except Exception as error:  # noqa: BLE001 - each is told to the client
             # The SDK would log its text as it is.
-            told = printed_error("".join(format_exception(error)), error)
-            _log.error("a request failed: %s", visible_text(errors(told)))
-            raise MCPError(
-                INTERNAL_ERROR, str(error) if isinstance(error, ZeusError) else error_text(error)
-            ) from None
+            _log.error("a request failed: %s", visible_text(errors("".join(format_exception(error)))))
+            raise MCPError(INTERNAL_ERROR, str(error)) from None
         # The middleware sees the SDK's model, or what a later middleware made of it; masking takes plain JSON.
         if isinstance(found, BaseModel):
             found = found.model_dump(by_alias=True, mode="json", exclude_none=True)

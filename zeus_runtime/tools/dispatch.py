@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from zeus_runtime.cutting import cut_text
 from zeus_runtime.errors import ZeusError
 from zeus_runtime.escaping import json_shown, printable, word
-from zeus_runtime.library_errors import error_text, error_with_type
 from zeus_runtime.strict_json import json_problem
 from zeus_runtime.tools.modes import MODE_TABLE
 from zeus_runtime.tools.tool import JSON, Tool, ToolCall, ToolResult, ToolRun
@@ -66,7 +65,7 @@ def validate_arguments(tool: Tool, arguments: JSON) -> dict[str, JSON] | str:
         )
     except (SchemaError, Unresolvable, KeyError, re.error) as error:
         reason = cut_text(
-            printable(getattr(error, "message", "") or error_with_type(error)),
+            printable(getattr(error, "message", "") or f"{type(error).__name__}: {error}"),
             _MAX_DETAIL_CHARACTERS,
         )
         return f"{tool.name} cannot be called: its own schema is broken ({reason}). Tell the user; do not try again."
@@ -141,7 +140,7 @@ def _called(tool: Tool, arguments: Mapping[str, JSON], run: ToolRun) -> Awaitabl
 def _failed(tool: Tool, error: BaseException) -> ToolResult:
     if isinstance(error, ZeusError):
         return ToolResult(str(error), is_error=True)
-    message = cut_text(error_text(error), _MAX_ERROR_CHARACTERS)
+    message = cut_text(str(error), _MAX_ERROR_CHARACTERS)
     return ToolResult(
         f"{tool.name} failed: {type(error).__name__}{': ' if message else ''}{message}", is_error=True
     )

@@ -8,7 +8,6 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from zeus_runtime.errors import ZeusError
-from zeus_runtime.library_errors import error_with_type
 
 if TYPE_CHECKING:
     import asyncio
@@ -48,7 +47,7 @@ async def all_tried(
     for other in errors:
         if other is not first:
             # An error of ours says all that a user needs.
-            told = str(other) if isinstance(other, ZeusError) else error_with_type(other)
+            told = str(other) if isinstance(other, ZeusError) else f"{type(other).__name__}: {other}"
             first.add_note(f"Also failed: {told}")
     raise first
 

@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from zeus_runtime.cutting import cut_text
 from zeus_runtime.errors import ZeusError
-from zeus_runtime.library_errors import error_with_type
 from zeus_runtime.process_path import divided_python_path
 
 if TYPE_CHECKING:
@@ -210,7 +209,7 @@ def _done(order: _Order) -> bytes:
     except MemoryError:
         return json.dumps({"failed": f"it takes more memory than {_MAX_BYTES // 1_000_000:,} MB"}).encode()
     except (Exception, RecursionError) as error:  # noqa: BLE001 - every failure of a parser is reported to the user
-        return json.dumps({"failed": cut_text(error_with_type(error), 200)}).encode()
+        return json.dumps({"failed": f"{type(error).__name__}: {cut_text(str(error), 200)}"}).encode()
 
 
 def _limit(seconds: float) -> None:

@@ -11,7 +11,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from zeus_runtime.errors import NotFoundError, ZeusError
-from zeus_runtime.library_errors import error_with_type
 from zeus_runtime.serving.http.hosting import read_each, sought
 from zeus_runtime.serving.http.turn_queue import same_user
 from zeus_runtime.store.backtests import (
@@ -244,7 +243,7 @@ class Backtests:
                 state, problem = "failed", str(error)
             except Exception as error:  # noqa: BLE001 - its user reads it in the outcome; no code awaits the task
                 _log.exception("the backtest %s failed", name)
-                state, problem = "failed", error_with_type(error)
+                state, problem = "failed", f"{type(error).__name__}: {error}"
             await end_backtest(await running.log(), name, state, problem=self.mask(problem))
         except ZeusError as error:
             _log.warning("the backtest %s is lost: %s", name, error)

@@ -17,7 +17,6 @@ from zeus_runtime.config.messages.diagnostics import ConfigError
 from zeus_runtime.config.secrets.masking import Learned, Redactor
 from zeus_runtime.config.yaml.reader import decode
 from zeus_runtime.errors import NotFoundError, UsageError, ZeusError
-from zeus_runtime.library_errors import error_with_type
 from zeus_runtime.plan.edited_configs import EditedConfigs, closed_beside
 from zeus_runtime.plan.plan import make_plan
 from zeus_runtime.store.service_keys import KEY_FORM
@@ -588,7 +587,7 @@ async def read_each(
 
 
 def _as_told(error: Exception) -> str:
-    return str(error) if isinstance(error, ZeusError) else error_with_type(error)
+    return str(error) if isinstance(error, ZeusError) else f"{type(error).__name__}: {error}"
 
 
 def _family_of(checked: Checked) -> tuple[Checked, ...]:

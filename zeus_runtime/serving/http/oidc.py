@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.errors import UnavailableError
-from zeus_runtime.library_errors import error_with_type
 from zeus_runtime.serving.http.principals import SCOPES, Principal, UnknownPrincipalError
 from zeus_runtime.store.threads import Owner, Role
 
@@ -90,7 +89,7 @@ class _Keys:
                     raise self._unavailable("its keys have no https:// address")
                 found = PyJWKSet.from_dict(await _json(client, place))
         except (httpx.HTTPError, httpx.InvalidURL, ValueError, PyJWTError) as error:
-            raise self._unavailable(error_with_type(error)) from error
+            raise self._unavailable(f"{type(error).__name__}: {error}") from error
         return {each.key_id: each for each in found.keys if each.public_key_use in (None, "sig")}
 
     def _unavailable(self, why: str) -> UnavailableError:

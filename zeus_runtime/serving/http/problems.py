@@ -11,7 +11,6 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from zeus_runtime.errors import ZeusError
-from zeus_runtime.library_errors import error_with_type
 from zeus_runtime.serving.http.limits import TooManyRequestsError
 from zeus_runtime.serving.http.visible_json import VisibleJSON, visible_json
 from zeus_runtime.trust.decision import UntrustedError
@@ -101,7 +100,7 @@ def install(app: FastAPI, mask: Callable[[str], str], protocols: Sequence[Served
 
 def unexpected(error: Exception, mask: Callable[[str], str]) -> Response:
     """The response to an error that no code foresaw."""
-    return response(500, "internal", mask(error_with_type(error)))
+    return response(500, "internal", mask(f"{type(error).__name__}: {error}"))
 
 
 def in_protocol(

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from zeus_runtime.errors import BusyError, UsageError, ZeusError
 from zeus_runtime.events import Event, RunCompleted, RunFailed
-from zeus_runtime.library_errors import error_with_type
 from zeus_runtime.run.attachments import refuse_unshown
 from zeus_runtime.run.turn import SESSION_PREFIX, new_session_id
 from zeus_runtime.store.turns import (
@@ -423,7 +422,7 @@ class TurnQueue:
                 failed = RunFailed(session, error.code, str(error), error.exit_code)
             else:
                 _log.exception("the turn %s of %s failed inside the runtime", turn.run, session)
-                failed = RunFailed(session, "internal", error_with_type(error))
+                failed = RunFailed(session, "internal", f"{type(error).__name__}: {error}")
             # If the database is away, this raises, and the turn is tried again once it is back.
             now = await find_turn(log, turn.run)
             # Without an end it would count as running, although nothing works on it, and keep the turns behind it.

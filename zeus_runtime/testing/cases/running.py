@@ -19,7 +19,6 @@ from zeus_runtime.events import (
     ToolCallResult,
     ToolCallStarted,
 )
-from zeus_runtime.library_errors import error_with_type, printed_error
 from zeus_runtime.testing.cases.answers import RecordedModel, Source, replaying
 from zeus_runtime.testing.cases.expectations import Conversation, Finding, FinishedTurn, MadeCall, findings
 from zeus_runtime.testing.cases.file_access import copied
@@ -173,7 +172,7 @@ async def _outcome(read: ReadEvaluation, run: PlannedRun, source: Source) -> Run
     except Exception as error:  # noqa: BLE001 - whatever a plugin raises
         from traceback import format_exc
 
-        told = f"{error_with_type(error)}\n{printed_error(format_exc(), error)}"
+        told = f"{type(error).__name__}: {error}\n{format_exc()}"
         done = replace(begun, error=run.agent.checked.secrets(told))
     return replace(done, seconds=loop.time() - began)
 
