@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -15,6 +16,7 @@ from tests.support.serving import service_of
 from zeus_runtime import Agent
 from zeus_runtime.plan import edited_configs
 from zeus_runtime.plugin.model import ModelRequest
+from zeus_runtime.registry import home
 
 HEAD: Final = "version: 1\nname: tester\nmodel: gpt-4o\ntools: [filesystem, subagents]\n"
 HELPER: Final = "agents: {helper: {description: Helps., config: sub/helper.yaml}}\n"
@@ -157,6 +159,44 @@ async def test_what_the_next_run_finds_by_the_variables_of_the_process_is_closed
             add()
         await agent.run(" ".join((*closed, "notes.md")))
     assert written(project, *closed, "notes.md") == ["notes.md"]
+
+
+SERVER: Final = {"base.yaml": "version: 1\nmcpServers: {s: {command: python3, args: [srv.py]}}\n"}
+
+
+@pytest.mark.parametrize("own", ["HOME", "XDG_CONFIG_HOME"])
+async def test_what_a_login_finds_in_its_own_home_and_in_that_of_zeus_home_is_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own: str
+) -> None:
+    """This process has another own Home than the login, and the same ``ZEUS_HOME``."""
+    project = tmp_path / "project"
+    project.mkdir()
+    monkeypatch.setattr(home, "home_folders", lambda _: [tmp_path / "login"])
+    monkeypatch.setenv(own, str(tmp_path / "other"))
+    monkeypatch.setenv("ZEUS_HOME", str(tmp_path / "team"))
+    dev = HEAD + f"extends: middle\nmcpServers: {{s: {{cwd: {project}/tools}}}}\n"
+    presets = {"dev.yaml": dev, "middle.yaml": "version: 1\nextends: base\n"}
+    put(tmp_path / "login/.config/zeus/configs", presets)
+    put(tmp_path / "team/configs", SERVER)
+    async with agent_of(project, environ=dict(os.environ)) as agent:
+        await agent.run("tools/srv.py notes.md")
+    assert written(project, "tools/srv.py", "notes.md") == ["notes.md"]
+
+
+async def test_what_a_start_without_zeus_home_finds_is_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The Home of ``ZEUS_HOME`` has another preset of the same name."""
+    project = tmp_path / "project"
+    project.mkdir()
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "own"))
+    monkeypatch.setenv("ZEUS_HOME", str(tmp_path / "team"))
+    dev = HEAD + f"extends: base\nmcpServers: {{s: {{cwd: {project}/tools}}}}\n"
+    put(tmp_path / "own/zeus/configs", {"dev.yaml": dev, **SERVER})
+    put(tmp_path / "team/configs", dict.fromkeys(SERVER, "version: 1\n"))
+    async with agent_of(project, environ=dict(os.environ)) as agent:
+        await agent.run("tools/srv.py notes.md")
+    assert written(project, "tools/srv.py", "notes.md") == ["notes.md"]
 
 
 NO_SERVERS: Final = '{"mcpServers": {}}'

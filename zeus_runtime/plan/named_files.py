@@ -40,7 +40,7 @@ from zeus_runtime.errors import MissingError
 from zeus_runtime.plan.agent_documents import as_agent, homes_of
 from zeus_runtime.plan.executed_parts import folders_named, project_of
 from zeus_runtime.registry import installed_homes
-from zeus_runtime.registry.home import environs_of_user
+from zeus_runtime.registry.home import environs_of_starts
 from zeus_runtime.tools.own_folders import ARCHIVES, OWN_SANDBOXES
 
 if TYPE_CHECKING:
@@ -248,7 +248,7 @@ class _Stacks:
                 {**known, **each},
                 each,
             )
-            for each in (checked.given_environ, *environs_of_user())
+            for each in environs_of_starts(checked.given_environ)
         ]
         files = [(main, env) for main in mains for env in (None, *overlays(main))]
         waiting = [_Start(main, start, env) for start in starts for main, env in files]

@@ -140,6 +140,20 @@ def environs_of_user() -> tuple[Mapping[str, str], ...]:
     return (process, *({"HOME": str(home)} for home in home_folders(process)))
 
 
+def environs_of_starts(environ: Mapping[str, str]) -> Iterator[Mapping[str, str]]:
+    """The variables by which each start of the user may find the Homes: each own Home with and without a ``ZEUS_HOME``.
+
+    A login has another Home than this process may have, and the same ``ZEUS_HOME`` or none.
+
+    Args:
+        environ: the environment of a config, whose start is the first.
+    """
+    added = [each.get("ZEUS_HOME", "") for each in (environ, given_environ())]
+    for own in (environ, *environs_of_user()):
+        for home in dict.fromkeys((own.get("ZEUS_HOME", ""), *added, "")):
+            yield {**own, "ZEUS_HOME": home}
+
+
 def homes_of_user(environ: Mapping[str, str]) -> Iterable[Path]:
     """The user's own Homes, there or not, nearest first.
 
