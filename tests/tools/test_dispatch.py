@@ -16,8 +16,9 @@ import pytest
 
 from zeus_runtime import ZeusError
 from zeus_runtime.plugin import Redactor
-from zeus_runtime.plugin.tool import Tool, ToolCall, ToolResult, tool
+from zeus_runtime.plugin.tool import Preview, Tool, ToolCall, ToolResult, tool
 from zeus_runtime.tools import check_tools, fitted_arguments, invoke, validate_arguments
+from zeus_runtime.tools.preview import preview_of
 
 
 class FakeRun:
@@ -448,3 +449,23 @@ def test_a_text_that_is_read_as_json_makes_arguments_no_deeper() -> None:
     fitted = validate_arguments(with_schema(schema), {"a": ["[" * 99 + "]" * 99]})
     assert isinstance(fitted, str)
     assert "nested too deeply" in fitted
+
+
+async def test_neither_a_tool_nor_its_preview_changes_the_arguments_of_a_call() -> None:
+    """They are what a person approved, what is compared with it after a resume, and what is stored."""
+
+    def show(orders: dict[str, Any]) -> Preview:
+        return Preview(facts=(orders["where"].pop("scope"),))
+
+    @tool(access="write", preview=show)
+    async def clean(orders: dict[str, Any]) -> str:
+        """Clean."""
+        return str(orders["where"].pop("scope", "everywhere"))
+
+    arguments = {"orders": {"where": {"scope": "build"}}}
+    for _ in range(2):
+        shown = await preview_of(clean, arguments, Redactor())
+        assert shown is not None
+        assert shown.facts == ("build",)
+        assert (await invoke(clean, arguments, RUN)).content == "build"
+    assert arguments == {"orders": {"where": {"scope": "build"}}}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
 from zeus_runtime.cutting import cut_text
@@ -132,6 +133,8 @@ async def invoke(
 
 
 def _called(tool: Tool, arguments: Mapping[str, JSON], run: ToolRun) -> Awaitable[ToolResult | str]:
+    # A tool may take values out of its own arguments, and these are what was approved and is stored.
+    arguments = deepcopy(dict(arguments))
     if tool.takes_whole:
         return tool.function(arguments, run)
     return tool.function(**{**arguments, **({"run": run} if tool.takes_run else {})})

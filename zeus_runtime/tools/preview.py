@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from copy import deepcopy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -191,7 +192,8 @@ async def preview_of(
     try:
         # A person reads this preview, not the model, so files that need an approval cause no second question.
         with calling(tool.name, approved=True):
-            return await tool.preview(arguments, secrets, session)
+            # It may take values out of them, and the call runs with the same.
+            return await tool.preview(deepcopy(dict(arguments)), secrets, session)
     except ZeusError as error:
         return Preview(problem=error.message)
     except Exception as error:  # noqa: BLE001 - a plugin's preview must not keep the question from the user
